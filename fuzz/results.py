@@ -25,8 +25,7 @@ from fuzz.cases import Case, Target, edited
 from fuzz.files import changed
 from fuzz.invariant import LONGEST_TEXT, require
 from mt_nodes.base.errors import ExitCode, MtError
-from mt_nodes.base.jsonl import seal, unseal
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, seal, unseal, write_result
 from mt_nodes.cli.main import main
 
 PAIR = "0/0/noise_outside_roi_10/0"

@@ -21,8 +21,8 @@ from mt_process import Mt
 
 from mt_nodes.base.environment import free_domains, ros_environment
 from mt_nodes.base.errors import ExitCode, MtError
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.processes import Child, Process, uninterrupted, wait_until
-from mt_nodes.base.result_files import read_result
 from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.world.scene.drive import CLOUD_TOPIC
 

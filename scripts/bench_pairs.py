@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.environment import keep_freed_memory, ros_environment
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.data.bags import bundles
 from mt_nodes.data.cdr import wire
 from mt_nodes.engine import journal, judging, ledger, lockstep, recorder

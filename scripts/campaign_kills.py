@@ -29,8 +29,8 @@ from typing import Any
 import yaml
 from mt_process import Mt
 
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.processes import wait_until
-from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.world.scene.drive import generate_drive
 

@@ -14,7 +14,7 @@ from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import SILENT, Player, play
 from mt_nodes.runs.loop.episode_conductor import PERIOD_S
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
-from mt_nodes.runs.models.expert import Expert
+from mt_nodes.runs.models.drive_recording import Expert
 from mt_nodes.runs.models.lap import LaneKeeping, LapResult, lap_result
 from mt_nodes.world.drive.trace import Trace
 from mt_nodes.world.drive.trace_recording import TraceRecording

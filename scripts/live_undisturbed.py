@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.environment import free_domains, ros_environment
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.processes import Child, Process, wait_until
-from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.cdr import codec
 from mt_nodes.world.scene.drive import generate_drive

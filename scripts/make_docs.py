@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import grimp
+from moral_tables import levels_table
 from peer_page import peer_page
 from picture_page import picture_page
 from python_reference import reference as python_reference
@@ -333,6 +334,7 @@ FILLED = {
     "docs/reliability.md": {
         "attacks": lambda: attack_table(table),
         "soak": lambda: soak_table(table),
+        "moral levels": levels_table,
         "drive memory": lambda: drive_table(table),
     },
 }

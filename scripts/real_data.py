@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.journal import read_journal

@@ -30,9 +30,8 @@ from memory_watch import MemoryWatch
 from mt_process import Mt
 
 from mt_nodes.base.environment import clean_shared_memory, free_domains, leftovers, ros_environment
-from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.jsonl import read_lines, read_result
 from mt_nodes.base.processes import Child, Process, uninterrupted
-from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.world.scene.drive import CLOUD_TOPIC, generate_drive
 from mt_nodes.world.scene.lidar import LidarModel

@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 from made_runs import sparse_drive
 
-from mt_nodes.base.jsonl import seal
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result, seal
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.runs.campaign.conductor import CELLS, ITEMS, PlannedCampaign, begin, conduct, resume
 from mt_nodes.runs.campaign.file import Campaign

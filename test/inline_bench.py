@@ -23,9 +23,9 @@ import pytest
 import yaml
 
 from mt_nodes.base.errors import ExitCode
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.process_tree import children_of, descendants_of, signal_all
 from mt_nodes.base.processes import wait_until
-from mt_nodes.base.result_files import read_result
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.world.scene.drive import generate_drive

@@ -17,8 +17,7 @@ TIMEOUT_S = 60.0
 def ask_child(module: str, env: Mapping[str, str], *words: str) -> dict[str, Any]:
     """Run a module of this package that queries ROS; return the JSON object in its last line of output.
 
-    Raises:
-        MtError: the module fails or does not return in time.
+    Raises MtError: the module fails or does not return in time.
     """
     argv, limit_s = [sys.executable, "-m", module, *words], TIMEOUT_S
     try:

@@ -51,8 +51,7 @@ class Delegation:
 def find_delegation(proc: Path = Path("/proc/self"), systemd: Path = _SYSTEMD) -> Delegation:
     """Return the group that this process may divide; changes nothing.
 
-    Args:
-        proc: directory of the process in ``/proc``. systemd: exists where systemd manages the groups.
+    ``proc``: directory of the process in ``/proc``. ``systemd``: exists where systemd manages the groups.
     """
     try:
         directory = _own_directory(proc)
@@ -91,14 +90,13 @@ class ControlGroup:
     def create(cls, below: Delegation, tasks: int, memory_mb: float, cpu_weight: int) -> "ControlGroup":
         """Make one for a command that is about to start; remove those of processes that are gone.
 
+        Raises OSError: it cannot be made.
+
         Args:
             below: where.
             tasks: processes and threads at a time.
             memory_mb: memory in MB, with the file cache that cannot be written back, without swap.
             cpu_weight: share of processor time beside other groups, theirs being 100.
-
-        Raises:
-            OSError: it cannot be made.
         """
         assert below.directory is not None
         _remove_stale(below.directory)
@@ -154,8 +152,7 @@ class ControlGroup:
 def _own_directory(proc: Path) -> Path:
     """Return the directory of the group of a process, of the one around it if it was moved here for our sake.
 
-    Raises:
-        ValueError: there is none; the text says why.
+    Raises ValueError: there is none; the text says why.
     """
     mounts = [row.split(" - ") for row in (proc / "mountinfo").read_text().splitlines()]
     roots = [about.split()[3:5] for about, system in mounts if system.split()[0] == "cgroup2"]

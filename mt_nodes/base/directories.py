@@ -25,9 +25,7 @@ _DISK = (*_FULL, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ENOTDI
 def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path:
     """Create the directory of a new run, and the link ``latest`` beside it if the location is the default one.
 
-    Raises:
-        UsageError: the directory holds the results of another run.
-        InfrastructureError: it cannot be created.
+    Raises UsageError: the directory holds the results of another run. InfrastructureError: it cannot be created.
     """
     stamp = (now or datetime.datetime.now()).strftime("%Y%m%d_%H%M%S")
     path = Path(out) if out else unused(DEFAULT_ROOT / stamp)
@@ -65,8 +63,7 @@ def cache_dir() -> Path:
 def own_temporary_directory(name: str) -> Path:
     """Return a directory of this user alone below the temporary one, where others may write, too; make it if needed.
 
-    Raises:
-        InfrastructureError: somebody else made it, or others may write to it.
+    Raises InfrastructureError: somebody else made it, or others may write to it.
     """
     path = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
     path.mkdir(mode=0o700, exist_ok=True)

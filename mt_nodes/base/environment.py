@@ -24,6 +24,8 @@ PROFILE_VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
 #: The same setting, also by the name that Fast DDS 3 (ROS 2 Kilted and later) reads.
 PROFILE_VARIABLES = (PROFILE_VARIABLE, "FASTDDS_DEFAULT_PROFILES_FILE")
 SECURITY_VARIABLE, ENCLAVE_VARIABLE = "ROS_SECURITY_ENABLE", "ROS_SECURITY_ENCLAVE_OVERRIDE"
+#: Enclave of the node by which a live run listens in the live domain.
+TAP_ENCLAVE = "live_tap"
 DISCOVERY_VARIABLE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 #: Keeps freed pages in the process: copying a cloud into fresh pages costs thirty times a copy into warm ones.
 MALLOC_SETTINGS = {
@@ -101,12 +103,21 @@ def use_enclave(name: str) -> None:
         os.environ[_OURS] = ",".join(sorted({*ours, ENCLAVE_VARIABLE}))
 
 
-def user_domain(base: Mapping[str, str]) -> int:
-    """Return the user's ``ROS_DOMAIN_ID``, 0 when unset.
+@contextlib.contextmanager
+def enclave(name: str) -> Iterator[None]:
+    """Have the contexts that the block initialises use this enclave, and later ones that of before."""
+    before = {variable: os.environ.get(variable) for variable in (ENCLAVE_VARIABLE, _OURS)}
+    use_enclave(name)
+    try:
+        yield
+    finally:
+        for variable, value in before.items():
+            os.environ.pop(variable, None)
+            os.environ.update({variable: value} if value is not None else {})
 
-    Raises:
-        UsageError: it is not a number from 0 to 232.
-    """
+
+def user_domain(base: Mapping[str, str]) -> int:
+    """Return the user's ``ROS_DOMAIN_ID``, 0 when unset. Raises UsageError: it is not a number from 0 to 232."""
     text = base.get("ROS_DOMAIN_ID", "") or "0"
     if not (text.isascii() and text.isdigit() and int(text) <= 232):
         raise UsageError(f"ROS_DOMAIN_ID: got '{text}', expected a number from 0 to 232 (0 to 101 on Linux); unset it")
@@ -142,12 +153,8 @@ class DomainLease:
 def free_domains(count: int, exclude: Collection[int] = ()) -> DomainLease:
     """Lease domain ids in 1..101 that no other run leases and whose discovery ports are free on this machine.
 
-    Args:
-        count: how many.
-        exclude: ids never to lease, in addition to this process's ``ROS_DOMAIN_ID``.
-
-    Raises:
-        InfrastructureError: fewer are free.
+    ``count``: how many. ``exclude``: ids never to lease, in addition to this process's ``ROS_DOMAIN_ID``.
+    Raises InfrastructureError: fewer are free.
     """
     avoid = {*exclude, user_domain(os.environ)}
     directory = own_temporary_directory("mt_nodes")

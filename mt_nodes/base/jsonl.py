@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Append-only files of JSON lines, each with a checksum.
+"""Append-only files of JSON lines, each with a checksum.
 
 A line is one JSON object whose last key is ``crc32``: eight hexadecimal digits, the CRC-32 (zlib) of the UTF-8 text of
 the same object without that key. Bytes of a file name that are not UTF-8 appear as JSON escapes ``\udc80`` to
@@ -19,6 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.record_shapes import Shape, expect_shape
 
@@ -30,10 +31,7 @@ def seal(line: Mapping[str, Any]) -> str:
     """Return the text of a line (without newline) with its checksum; keys keep their order.
 
     Numbers that JSON lacks (NaN, infinity) become null, NumPy values become plain ones.
-
-    Raises:
-        ValueError: the mapping is empty or has a key ``crc32``.
-        TypeError: a value has no form in JSON.
+    Raises ValueError: the mapping is empty or has a key ``crc32``. TypeError: a value has no form in JSON.
     """
     if not line or "crc32" in line:
         raise ValueError(f"got keys {list(line)}, expected at least one and no crc32")
@@ -47,11 +45,7 @@ def in_utf8(text: str) -> str:
 
 
 def unseal(text: str, where: str) -> dict[str, Any]:
-    """Return a line without its checksum.
-
-    Raises:
-        InfrastructureError: the line does not match its checksum.
-    """
+    """Return a line without its checksum. Raises InfrastructureError: the line does not match its checksum."""
     body, tail = text[:-_END] + "}", text[-_END:]
     if not tail.startswith(_KEY) or tail[len(_KEY) : -2] != _crc(body):
         raise InfrastructureError(f"{where}: damaged or edited: the line does not match its crc32: {text[:80]!r}")
@@ -68,11 +62,8 @@ def _unsealed(raw: bytes, path: Path, number: int, shapes: Mapping[str, Shape] |
 def read_lines(path: Path, shapes: Mapping[str, Shape] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the lines of a file without their checksums, but for an incomplete last line (no newline).
 
-    Args:
-        shapes: by ``type`` of a line, the shape that it must have; None: any.
-
-    Raises:
-        InfrastructureError: a line is damaged, or of another shape.
+    ``shapes``: by ``type`` of a line, the shape that it must have; None: any.
+    Raises InfrastructureError: a line is damaged, or of another shape.
     """
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
@@ -91,8 +82,7 @@ class LineTail:
     def fresh(self) -> list[dict[str, Any]]:
         """Return the lines completed since the last call; an incomplete last line is left for later.
 
-        Raises:
-            InfrastructureError: a line is damaged.
+        Raises InfrastructureError: a line is damaged.
         """
         try:
             with self._path.open("rb") as file:
@@ -115,8 +105,7 @@ class LineFile:
     def __init__(self, path: Path) -> None:
         """Open or create the file; cuts off an incomplete last line of an interrupted run.
 
-        Raises:
-            UsageError: another process is writing to it.
+        Raises UsageError: another process is writing to it.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
@@ -174,3 +163,32 @@ def _complete_bytes(path: Path) -> int:
                 return start + newline + 1
             at = start
     return 0
+
+
+KEY = "crc32"
+
+
+def write_result(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file atomically, with a last key :data:`KEY`: the checksum of all others, whatever the layout."""
+    body = json.loads(json.dumps({key: value for key, value in content.items() if key != KEY}))
+    write_whole(path, in_utf8(json.dumps({**body, KEY: _checksum(body)}, indent=2, ensure_ascii=False)) + "\n")
+
+
+def read_result(path: Path, instead: str = "expected the file of a results directory") -> dict[str, Any]:
+    """Return the content of a file of :func:`write_result`, without the checksum.
+
+    ``instead``: what was expected, or how to get one, for the error.
+    Raises InfrastructureError: it is missing, or not as it was written.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or f"damaged: {error}"
+        raise InfrastructureError(f"{path}: cannot be read: {why}; {instead}") from error
+    if not isinstance(data, dict) or data.pop(KEY, None) != _checksum(data):
+        raise InfrastructureError(f"{path}: damaged or edited: it does not match its {KEY}; {instead}")
+    return data
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"

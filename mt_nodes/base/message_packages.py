@@ -49,12 +49,8 @@ def is_missing(type_name: str) -> bool:
 def refuse_missing(types: Mapping[str, str], owner: str) -> None:
     """Refuse topics whose message types are not installed.
 
-    Args:
-        types: topic -> message type.
-        owner: for the error, such as ``stack 'autoware'``.
-
-    Raises:
-        UsageError: naming every such topic, and the commands that install all of them.
+    ``types``: topic -> message type. ``owner``: for the error, such as ``stack 'autoware'``.
+    Raises UsageError: naming every such topic, and the commands that install all of them.
     """
     lacking = {topic: types[topic] for topic in types if is_missing(types[topic])}
     if lacking:

@@ -37,11 +37,7 @@ class MovedModules(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse an old name.
-
-        Raises:
-            ModuleNotFoundError: naming the module to import instead.
-        """
+        """Refuse an old name. Raises ModuleNotFoundError: naming the module to import instead."""
         for before, now in MOVED.items():
             # An updated checkout may still contain empty folders of old packages.
             if fullname == before or fullname.startswith(f"{before}."):

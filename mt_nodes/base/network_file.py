@@ -50,8 +50,7 @@ class NetworkFile(ABC):
     def __call__(self, given: Sequence[Tensor]) -> dict[str, Tensor]:
         """Return every output by name, in the network's order.
 
-        Raises:
-            InfrastructureError: the network cannot be computed with what it is given, or says what is no number.
+        Raises InfrastructureError: the network cannot be computed with what it is given, or says what is no number.
         """
         shapes = ", ".join(str(tensor.shape) for tensor in given)
         try:
@@ -122,8 +121,7 @@ class TorchScriptFile(NetworkFile):
 def _cast(tensor: Tensor, port: TensorPort) -> Tensor:
     """Return a tensor in the type of an input.
 
-    Raises:
-        ValueError: the input takes whole numbers, and the tensor has others.
+    Raises ValueError: the input takes whole numbers, and the tensor has others.
     """
     cast = np.ascontiguousarray(tensor, dtype=port.dtype)
     if cast.dtype.kind in "iu" and not np.array_equal(cast, tensor):
@@ -147,8 +145,7 @@ def _named(outputs: Any, prefix: str = "output") -> dict[str, Tensor]:
 def load_network(file: str, kind: str) -> NetworkFile:
     """Return the network of a file of a kind, ``onnx`` or ``torchscript``.
 
-    Raises:
-        UsageError: there is no such file, it is none, or what computes it is not installed.
+    Raises UsageError: there is no such file, it is none, or what computes it is not installed.
     """
     path = Path(file)
     if not path.is_file():

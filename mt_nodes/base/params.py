@@ -66,8 +66,7 @@ def param(
 def build(cls: type[T], given: Mapping[str, Any] | None, where: str) -> T:
     """Build ``cls`` from a mapping; refuses unknown keys, wrong types and values out of range.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     values = {} if given is None else given
     if not isinstance(values, Mapping):
@@ -148,11 +147,8 @@ def plain(value: Any) -> Any:
 def structure(hint: Any, value: Any) -> Any:
     """Build a value of a type from its plain data: the reverse of :func:`plain` after a round trip through JSON.
 
-    Args:
-        hint: the type, or an annotation: dataclasses, tuples, dicts, unions with None, and plain values.
-
-    Raises:
-        LookupError, TypeError, ValueError: the data do not fit the type.
+    ``hint``: the type, or an annotation: dataclasses, tuples, dicts, unions with None, and plain values.
+    Raises LookupError, TypeError, ValueError: the data do not fit the type.
     """
     origin, args = get_origin(hint), get_args(hint)
     if origin in (typing.Union, types.UnionType):

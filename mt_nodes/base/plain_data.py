@@ -25,8 +25,7 @@ class PlainData:
     def from_plain(cls: type[P], data: Mapping[str, Any]) -> P:
         """Read what :meth:`as_plain` made; a key that is no field, such as one of another version, is left out.
 
-        Raises:
-            LookupError, TypeError, ValueError: it is no such thing.
+        Raises LookupError, TypeError, ValueError: it is no such thing.
         """
         hints = _hints(cls)  # type: ignore[arg-type]
         return cls(**{name: _field(hint, data[name]) for name, hint in hints.items() if name in data})

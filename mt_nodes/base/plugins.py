@@ -48,11 +48,7 @@ def add_directory(path: Path) -> None:
 
 
 def add_directories(paths: Iterable[Path]) -> None:
-    """Add each directory that is not yet searched.
-
-    Raises:
-        UsageError: one does not exist.
-    """
+    """Add each directory that is not yet searched. Raises UsageError: one does not exist."""
     for path in paths:
         if path.resolve() not in _directories:
             add_directory(path)
@@ -65,11 +61,7 @@ def directories() -> tuple[Path, ...]:
 
 @lru_cache
 def catalogue(kind: str) -> dict[str, type]:
-    """Return every plugin class of a kind by name, sorted.
-
-    Raises:
-        UsageError: a name is used twice.
-    """
+    """Return every plugin class of a kind by name, sorted. Raises UsageError: a name is used twice."""
     base_path, package = KINDS[kind]
     base = load(base_path)
     found: dict[str, type] = {}
@@ -83,11 +75,7 @@ def catalogue(kind: str) -> dict[str, type]:
 
 
 def find(kind: str, name: str, where: str) -> type:
-    """Return the plugin class of a name.
-
-    Raises:
-        UsageError: there is none; the error suggests the nearest name.
-    """
+    """Return the plugin class of a name. Raises UsageError: there is none; the error suggests the nearest name."""
     cls = get(kind, name)
     if cls is None:
         raise UsageError(f"{where}: no {kind.rstrip('s')} '{name}'{suggest(name, catalogue(kind))}")
@@ -191,8 +179,7 @@ def describe_failure(plugin: object, method: str, error: BaseException) -> str:
 def refuse_return(plugin: object, method: str, value: object, *expected: type) -> None:
     """Refuse a return value of another type.
 
-    Raises:
-        PluginError: naming the plugin, the method, and what was got and expected.
+    Raises PluginError: naming the plugin, the method, and what was got and expected.
     """
     if not isinstance(value, expected):
         names = " or ".join("None" if one is type(None) else one.__name__ for one in expected)

@@ -32,8 +32,7 @@ class ProcessLimits:
     def control_group(self) -> ControlGroup | None:
         """Make a control group with these limits, where this process may; None where it may not.
 
-        Raises:
-            InfrastructureError: it may, but cannot.
+        Raises InfrastructureError: it may, but cannot.
         """
         below, tasks = delegation(), TASKS_PER_PROCESS * self.processes
         if below.directory is None:
@@ -45,9 +44,5 @@ class ProcessLimits:
 
 
 def read_limits(value: Any, where: str) -> ProcessLimits:
-    """Read ``limits`` of a stack file.
-
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``limits`` of a stack file. Raises UsageError: naming the key, what was got and what was expected."""
     return value if isinstance(value, ProcessLimits) else build(ProcessLimits, value, where)

@@ -51,9 +51,8 @@ class Child:
     def __init__(self, process: Process, inherited: Sequence[int] = ()) -> None:
         """Start the process; it inherits the descriptors ``inherited``.
 
-        Raises:
-            UsageError: the program does not exist or cannot be executed.
-            InfrastructureError: no control group can be made, though it should be possible here.
+        Raises UsageError: the program does not exist or cannot be executed. InfrastructureError: no control group can
+        be made, though it should be possible here.
         """
         self.process = process
         self._interrupted = False
@@ -84,11 +83,7 @@ class Child:
         return self._popen.poll()
 
     def check(self) -> None:
-        """Raise if the process has ended by itself.
-
-        Raises:
-            StackError: with the exit code and the tail of its log.
-        """
+        """Raise if the process has ended by itself. Raises StackError: with the exit code and the tail of its log."""
         code = self.code
         if code is not None:
             raise StackError(f"{self.process.name} {how_it_ended(code)}; {self.tail()}")

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process, how_it_ended, is_stopped, nobody_left_behind
-from mt_nodes.base.result_files import read_result
 
 TAIL_LINES = 15
 CHECK_EVERY_S = 0.5
@@ -32,16 +32,15 @@ def in_suite(
 ) -> Summary:
     """Start a suite process, wait for its end, and return the summary that it wrote beside its log.
 
+    Raises MtError: its error, or that it ended without a summary. KeyboardInterrupt: it was interrupted before it wrote
+    one.
+
     Args:
         process: the suite process.
         stop_s: how long it may take to end after a signal.
         show: called with each event but the last.
         afterwards: what the user can do with the verdicts so far, if it ends early.
         inherited: descriptors that it inherits: a lock is then held until it ends, even if this process is killed.
-
-    Raises:
-        MtError: its error, or that it ended without a summary.
-        KeyboardInterrupt: it was interrupted before it wrote one.
     """
     out = process.log.parent
     reading, writing = os.pipe()
@@ -85,9 +84,7 @@ class _Suite:
     """The suite process. It receives SIGINT and SIGTERM: it ends its stacks and writes the summary, which we print.
 
     Created before the process starts, so that no signal is lost in between.
-
-    Args:
-        stop_s: how long it may take to end after a signal; then it is killed.
+    ``stop_s``: how long it may take to end after a signal; then it is killed.
     """
 
     def __init__(self, stop_s: float) -> None:

@@ -40,11 +40,7 @@ _OTHER_ENCODINGS = ((codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """Return the mapping at the top of a YAML file.
-
-    Raises:
-        UsageError: unreadable, not YAML, or not a mapping.
-    """
+    """Return the mapping at the top of a YAML file. Raises UsageError: unreadable, not YAML, or not a mapping."""
     data = read(path)
     if not isinstance(data, dict):
         raise UsageError(f"{path}: got {_kind(data)}, expected a mapping of keys to values")
@@ -54,8 +50,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
 def read_list(path: Path) -> list[Any]:
     """Return the list at the top of a YAML file; an empty file is an empty one.
 
-    Raises:
-        UsageError: unreadable, not YAML, or not a list.
+    Raises UsageError: unreadable, not YAML, or not a list.
     """
     data = read(path)
     if data is None:
@@ -68,19 +63,14 @@ def read_list(path: Path) -> list[Any]:
 def read(path: Path) -> Any:
     """Return the content of a YAML file, None for an empty one.
 
-    Raises:
-        UsageError: it cannot be read as UTF-8, is too large, is not YAML, has a key twice, or aliases that repeat
-            more values than :data:`MOST_VALUES`.
+    Raises UsageError: it cannot be read as UTF-8, is too large, is not YAML, has a key twice, or aliases that repeat
+    more values than :data:`MOST_VALUES`.
     """
     return parse(read_text(path), str(path))
 
 
 def parse(text: str, where: str) -> Any:
-    """Return what a YAML text says, None for an empty one; ``where`` it is from begins the errors.
-
-    Raises:
-        UsageError: as :func:`read` does.
-    """
+    """Return what a YAML text says, None for an empty one; ``where`` it is from begins the errors."""
     try:
         try:
             _refuse_depth(text)
@@ -122,8 +112,7 @@ def yaml_problem(error: yaml.YAMLError) -> str:
 def read_text(path: Path) -> str:
     """Return the text of a file that people write.
 
-    Raises:
-        UsageError: it cannot be read, is larger than :data:`LARGEST_BYTES`, or is not UTF-8.
+    Raises UsageError: it cannot be read, is larger than :data:`LARGEST_BYTES`, or is not UTF-8.
     """
     try:
         if path.stat().st_size > LARGEST_BYTES:
@@ -155,8 +144,7 @@ def refuse_unknown(data: Mapping[str, Any], known: Iterable[str], where: str) ->
 def read_identifier(value: Any, where: str) -> str:
     """Return a value that names something in files, command lines and pairs.
 
-    Raises:
-        UsageError: it is no text, or has characters that none of these takes.
+    Raises UsageError: it is no text, or has characters that none of these takes.
     """
     if isinstance(value, str) and value and value.isprintable() and not set(value) & set("/@ ,"):
         return value

@@ -37,8 +37,7 @@ def replay_arguments(leave_out: Iterable[str] = ()) -> list[Argument]:
 def request_from_texts(arguments: Iterable[Argument], texts: Mapping[str, str]) -> ReplayRequest:
     """Return the request that these texts describe, one for each argument.
 
-    Raises:
-        UsageError: a text does not fit the type of its field.
+    Raises UsageError: a text does not fit the type of its field.
     """
     hints = typing.get_type_hints(ReplayRequest)
     values = {a.field: _value(texts[a.name].strip(), hints[a.field], a.name) for a in arguments if a.field}
@@ -46,11 +45,7 @@ def request_from_texts(arguments: Iterable[Argument], texts: Mapping[str, str]) 
 
 
 def role_topic(text: str, where: str = "--topic") -> tuple[str, str]:
-    """Read ``ROLE=TOPIC``.
-
-    Raises:
-        UsageError: the text has another form.
-    """
+    """Read ``ROLE=TOPIC``. Raises UsageError: the text has another form."""
     role, separator, topic = text.partition("=")
     if not (separator and role and topic):
         raise UsageError(f"{where}: got '{text}', expected ROLE=TOPIC such as lidar=/points")
@@ -60,8 +55,7 @@ def role_topic(text: str, where: str = "--topic") -> tuple[str, str]:
 def role_topics(texts: Iterable[str], where: str = "--topic") -> dict[str, str]:
     """Read ``ROLE=TOPIC`` and ``ROLE=TOPIC,TOPIC``; topics of a role that is named again are appended.
 
-    Raises:
-        UsageError: a text has another form.
+    Raises UsageError: a text has another form.
     """
     topics: dict[str, str] = {}
     for role, names in (role_topic(text, where) for text in texts):

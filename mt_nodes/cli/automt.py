@@ -7,7 +7,9 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
@@ -23,34 +25,54 @@ if TYPE_CHECKING:
     from mt_nodes.runs.replay.replay_run import Run
 
 
-class ProgressBar:
-    """One bar over all that the experiment does."""
+#: How often a log gets a line.
+LINE_EVERY_S = 10.0
 
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self._progress, self._task = progress, task
-        self._before = 0
+
+class ProgressBar:
+    """One bar over all that the experiment does; lines on standard error where standard output is no terminal."""
+
+    def __init__(self, progress: Progress, task: TaskID, *, lines: bool = False) -> None:
+        self._progress, self._task, self._lines = progress, task, lines
+        self._before, self._printed_s, self._printed = 0, 0.0, ""
 
     def count(self, what: str, done: int) -> None:
         """Show what is being done, and how much of it is done."""
         self._progress.update(self._task, description=what, completed=done)
+        self._print()
 
     def begin(self, what: str, total: int) -> None:
         """Begin a part with a known number of steps."""
         self._before = 0
         self._progress.reset(self._task, total=total, description=what)
+        self._print()
 
     def name(self, stack: str) -> None:
         """Show which stack is next."""
         self._before = int(self._progress.tasks[0].completed)
         self._progress.update(self._task, description=stack)
+        self._print()
 
     def advance(self, count: int) -> None:
         """Count more steps as done."""
         self._progress.advance(self._task, count)
+        self._print()
 
     def done_with_stack(self, count: int) -> None:
         """Show how many steps are done since :meth:`name`."""
         self._progress.update(self._task, completed=self._before + count)
+        self._print()
+
+    def _print(self) -> None:
+        task = self._progress.tasks[0]
+        now_s = time.monotonic()
+        if not self._lines or not task.description:
+            return
+        if task.description == self._printed and now_s - self._printed_s < LINE_EVERY_S:
+            return
+        self._printed, self._printed_s = task.description, now_s
+        of = f" of {task.total:.0f}" if task.total else ""
+        print(f"mt experiment automt: {task.description}: {task.completed:.0f}{of}", file=sys.stderr, flush=True)
 
 
 def add_automt_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +82,9 @@ def add_automt_arguments(parser: argparse.ArgumentParser) -> None:
         "example: mt experiment automt my_bag --stack pilotnet --stack my_stack.yaml --fact roads=intersection"
     )
     add_fields(parser, request, "bags", "stacks", "regions", "methods", "frames", "rounds", "bound", "models")
-    add_fields(parser, request, "models_file", "transport", "facts", "topics", "transforms", "limit", "seed")
+    add_fields(parser, request, "models_file", "readers", "judges", "samples", "least_agreement", "embed", "nearest")
+    add_fields(parser, request, "scene_model", "scene_samples", "detectors", "edit_model", "check_model")
+    add_fields(parser, request, "transport", "facts", "topics", "transforms", "limit", "seed")
     add_results(parser, "experiment", "automt.json", table="tables")
 
 
@@ -78,8 +102,7 @@ def run_automt(args: argparse.Namespace) -> int:
 def execute_experiment(run: AutomtRun, *, as_json: bool = False) -> int:
     """Execute an experiment, write its files, print its outcome and return its exit code.
 
-    Raises:
-        MtError: it failed; it can be resumed.
+    Raises MtError: it failed; it can be resumed.
     """
     from mt_nodes.cli.automt_outcome import print_experiment
     from mt_nodes.cli.terminal import progress_bar
@@ -89,7 +112,8 @@ def execute_experiment(run: AutomtRun, *, as_json: bool = False) -> int:
     from mt_nodes.runs.automt.tables import tabulate
 
     with progress_bar("{task.completed:.0f}/{task.total}", hidden=as_json) as progress:
-        bar = ProgressBar(progress, progress.add_task("starting", total=None))
+        lines = not as_json and not sys.stdout.isatty()
+        bar = ProgressBar(progress, progress.add_task("starting", total=None), lines=lines)
         proposed = _proposals(run, bar)
         if not any(one.relation for one in proposed.proposals):
             return _nothing_applies(run, proposed)
@@ -157,11 +181,7 @@ def _replay(replay: Run, bar: ProgressBar) -> None:
 
 
 def _refuse_all_failed(replays: Mapping[str, Run]) -> None:
-    """Refuse to judge where the replays of all stacks failed.
-
-    Raises:
-        InfrastructureError: saying how each failed.
-    """
+    """Refuse to judge where the replays of all stacks failed. Raises InfrastructureError: saying how each failed."""
     from mt_nodes.runs.automt.automt_run import finished, summary_of
 
     if not any(finished(replay.out) for replay in replays.values()):
@@ -194,6 +214,13 @@ def _request(args: argparse.Namespace) -> AutomtRequest:
         args,
         regions=tuple(dict.fromkeys(args.regions)),
         methods=tuple(dict.fromkeys(args.methods)),
+        readers=tuple(dict.fromkeys(args.readers)) or AutomtRequest().readers,
+        edit_model=_whole_path(args.edit_model),
         facts=settings(args.facts, "--fact"),
         topics=role_topics(args.topics),
     )
+
+
+def _whole_path(model: str) -> str:
+    """Return the whole path of a model's directory, which replays find from where they run; another name as it is."""
+    return str(Path(model).resolve()) if model and Path(model).is_dir() else model

@@ -53,8 +53,8 @@ def _print_counts(counts: Table) -> None:
 
 
 def _valid(method: str, region: Table) -> tuple[str, ...]:
-    row, paper = region["validation"][method], region["published"]["validation"][method]
-    published = tuple(_percent(paper[name]) for name in SHARES)
+    row, paper = region["validation"][method], region["published"]["validation"].get(method)
+    published = tuple(_percent(paper[name]) for name in SHARES) if paper else ("-",) * len(SHARES)
     if row == NOT_RUN:
         return (method, *[NOT_RUN] * len(SHARES), "-", "-", "-", *published)
     shares = (_percent(row[name]["share"]) for name in SHARES)
@@ -94,8 +94,8 @@ def _remarks(experiment: Table) -> Iterator[str]:
     yield f"bound: {bound['kind']}{other}; {'; '.join(bound['from'])}"
     for method, why in experiment["not_run"].items():
         yield f"{method}: {why}"
-    if usage := experiment["usage"]:
-        yield usage_line(usage)
+    for usage in experiment["usage"]:
+        yield f"{usage['task']}: {usage_line(usage)}"
 
 
 def _percent(share: float | None) -> str:

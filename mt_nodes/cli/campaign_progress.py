@@ -23,8 +23,7 @@ CHANGED_EVERY_S, SAME_EVERY_S = 5.0, 60.0
 def progress(total: int, *, hidden: bool) -> Iterator[Callable[[CampaignProgress], None]]:
     """Yield what shows the progress of a campaign.
 
-    Args:
-        total: items. hidden: show no bar: standard output is for something else.
+    ``total``: items. ``hidden``: show no bar: standard output is for something else.
     """
     if hidden or not sys.stdout.isatty():
         yield Lines(total, sys.stderr)

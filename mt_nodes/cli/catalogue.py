@@ -25,20 +25,12 @@ class _Kind:
 
 
 def rows(kind: str) -> list[Row]:
-    """Return one object for each thing of a kind, sorted by name.
-
-    Raises:
-        UsageError: there is no such kind.
-    """
+    """Return one object for each thing of a kind, sorted by name. Raises UsageError: there is no such kind."""
     return [row(kind, name) for name in names(kind)]
 
 
 def names(kind: str) -> list[str]:
-    """Return the names of a kind, sorted.
-
-    Raises:
-        UsageError: there is no such kind.
-    """
+    """Return the names of a kind, sorted. Raises UsageError: there is no such kind."""
     return sorted(_known(kind).names())
 
 
@@ -53,11 +45,7 @@ def kinds() -> list[str]:
 
 
 def find(name: str) -> tuple[str, Row]:
-    """Return the kind and the row of a name.
-
-    Raises:
-        UsageError: nothing has that name; names a similar one.
-    """
+    """Return the kind and the row of a name. Raises UsageError: nothing has that name; names a similar one."""
     everything: list[str] = []
     for kind, known in _KINDS.items():
         names = set(known.names())

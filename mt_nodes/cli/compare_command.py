@@ -84,11 +84,7 @@ def _trend(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
 
 
 def _refuse_same(dirs: Sequence[Path]) -> None:
-    """Refuse a directory that is named twice.
-
-    Raises:
-        UsageError: naming it.
-    """
+    """Refuse a directory that is named twice. Raises UsageError: naming it."""
     paths = [path.resolve() for path in dirs]
     for at, path in enumerate(paths):
         if path in paths[:at]:
@@ -100,8 +96,7 @@ def _refuse_same(dirs: Sequence[Path]) -> None:
 def _labels(given: Sequence[str], dirs: Sequence[Path]) -> dict[Path, str]:
     """Return the names of directories.
 
-    Raises:
-        UsageError: a label is for no directory that is compared, or two names are equal.
+    Raises UsageError: a label is for no directory that is compared, or two names are equal.
     """
     labels: dict[Path, str] = {}
     for text in given:

@@ -17,6 +17,10 @@ VERBS = {
         "moral_search",
         "what a search of dilemmas finds, by principle, mutation operator and guidance, over several seeds",
     ),
+    "moral-levels": (
+        "moral_levels",
+        "the same dilemmas with true objects, a LiDAR and a camera: which module chose, perception or planning",
+    ),
     "automt": (
         "automt",
         "Liang et al., 2025: how often follow-ups from traffic rules are valid, and are violated",

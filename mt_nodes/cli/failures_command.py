@@ -53,11 +53,8 @@ def run(args: argparse.Namespace) -> int:
 def store(directories: list[Path], path: Path, *, quiet: bool = False) -> tuple[int, int]:
     """Store the violated pairs of finished runs in a database; print and return how many are new and how many known.
 
-    Args:
-        quiet: print nothing.
-
-    Raises:
-        MtError: a directory holds no results, or is damaged; or the database cannot be written.
+    ``quiet``: print nothing.
+    Raises MtError: a directory holds no results, or is damaged; or the database cannot be written.
     """
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.terminal import text
@@ -87,11 +84,7 @@ def store_campaign(out: Path, file: Path | None, *, quiet: bool = False) -> None
 
 
 def _refuse(args: argparse.Namespace) -> None:
-    """Refuse arguments that the verb does not take.
-
-    Raises:
-        UsageError: saying what was expected.
-    """
+    """Refuse arguments that the verb does not take. Raises UsageError: saying what was expected."""
     if args.verb == "list" and (args.which or args.all):
         raise UsageError("mt replay failures list: got a KEY or --all, expected neither")
     if args.verb == "add" and (args.all or not args.which):

@@ -28,9 +28,7 @@ _MAX_DRAW = 200
 def show_frame_pair(directory: Path, pair: Pair, *, as_json: bool = False) -> None:
     """Print what is known of a pair of a run, and how to reproduce it.
 
-    Raises:
-        UsageError: there is no such run or pair.
-        InfrastructureError: the results are damaged.
+    Raises UsageError: there is no such run or pair. InfrastructureError: the results are damaged.
     """
     record, lines = read_record(directory), list(_verdict_lines(directory, pair))
     own = next((line for line in lines if line["pair"] == str(pair)), None)

@@ -8,13 +8,17 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.processes import flag_of_signals
 from mt_nodes.base.wording import counted
 from mt_nodes.runs.vehicle.interlock import cause
+
+if TYPE_CHECKING:
+    from mt_nodes.runs.vehicle.inline import InlineConfig
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,13 +41,12 @@ def run(args: argparse.Namespace) -> int:
     import yaml
 
     from mt_nodes.base.directories import new_directory
-    from mt_nodes.runs.vehicle.inline import load_inline_config
     from mt_nodes.runs.vehicle.relay_process import CONFIG
     from mt_nodes.runs.vehicle.standby import StandingIn
 
     if args.duration < 0.0:
         raise UsageError(f"--duration: got {args.duration:g}, expected seconds, or 0 for no end")
-    config = load_inline_config(args.config)
+    config = configured(args)
     out = new_directory(args.out).resolve()
     (out / CONFIG).write_text(
         yaml.safe_dump(_without_empty(json.loads(json.dumps(config.as_plain())))), encoding="utf-8"
@@ -60,6 +63,14 @@ def run(args: argparse.Namespace) -> int:
         print("mt inline: changes were allowed by --arm, and no message was replaced", file=sys.stderr)
         return int(ExitCode.UNDECIDED)
     return int(ExitCode.PASS)
+
+
+def configured(args: argparse.Namespace) -> InlineConfig:
+    """Return what the file says, with the command line's directories of plugins: the mutator knows only the file's."""
+    from mt_nodes.runs.vehicle.inline import load_inline_config
+
+    config = load_inline_config(args.config)
+    return replace(config, plugins=(*config.plugins, *(str(directory.resolve()) for directory in args.plugins)))
 
 
 def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,11 +110,7 @@ def _of_sensors(data: Row) -> str:
 
 
 def _filtered(kind: str, rows: Sequence[Row], words: Sequence[str]) -> list[Row]:
-    """Return the rows that a word stands for; all where there is none.
-
-    Raises:
-        UsageError: a word stands for nothing.
-    """
+    """Return the rows that a word stands for; all where there is none. Raises UsageError: a word stands for nothing."""
     if not words:
         return list(rows)
     selected: set[str] = set()

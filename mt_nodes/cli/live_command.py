@@ -85,9 +85,7 @@ def _run_live(args: argparse.Namespace) -> int:
 class _Progress:
     """Prints once how to watch the run, and on a terminal its state.
 
-    Args:
-        out: results directory.
-        on_stderr: print to standard error, because standard output is for something else.
+    ``out``: results directory. ``on_stderr``: print to standard error, because standard output is for something else.
     """
 
     def __init__(self, out: Path, on_stderr: bool) -> None:
@@ -173,8 +171,7 @@ def _send_verb(args: argparse.Namespace) -> int:
 def _read(words: Sequence[str]) -> tuple[list[str], Path | None]:
     """Return a verb with its words, and the results directory after them, if any.
 
-    Raises:
-        UsageError: there is no such verb, or its words are wrong.
+    Raises UsageError: there is no such verb, or its words are wrong.
     """
     if not words:
         raise UsageError("got neither --config FILE nor a verb; see `mt live --help`")

@@ -12,15 +12,48 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
 from mt_nodes import __version__
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode, MtError, UsageError, suggest
 from mt_nodes.cli import completion
-from mt_nodes.cli.command_parser import CommandParser
 from mt_nodes.cli.options import add_common
 from mt_nodes.cli.supervision import refuse_exit, stdout_is_closed, supervised
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser of ``argparse`` that suggests what is similar to an unknown word.
+
+    ``hidden``: words of sub-commands that work but are never suggested.
+    """
+
+    hidden: frozenset[str] = frozenset()
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2; argparse prints the whole usage before, which hides what is wrong."""
+        hint = "" if message.startswith("argument -") else f"; see `{self.prog} --help`"
+        self.exit(int(ExitCode.USAGE), f"{self.prog}: error: {message}{hint}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices if choice not in self.hidden]
+        if isinstance(action, argparse._SubParsersAction):
+            kind = str(action.metavar).lower()
+            raise argparse.ArgumentError(None, f"no {kind} '{value}'{_hint(str(value), known, kind)}")
+        text = f"got '{value}', expected {' or '.join(known)}{suggest(str(value), known, ' ').rstrip('; ')}"
+        raise argparse.ArgumentError(action, text)
+
+
+def _hint(word: str, known: Iterable[str], kind: str) -> str:
+    """Return what to type in place of an unknown command or verb."""
+    if kind == "command" and Path(word).exists():
+        return f", but there is a file of that name: `mt replay {word}` replays a bag, `mt show {word}` shows results"
+    return suggest(word, known, " ").rstrip("; ")
+
 
 #: group -> command -> summary; its module in mt_nodes.cli has ``add_arguments(parser)`` and ``run(args) -> int``
 GROUPS = {
@@ -68,9 +101,8 @@ FAILURES_VERBS = ("list", "add", "forget")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; known errors are one line, unknown ones keep their traceback.
 
-    Args:
-        argv: the words after ``mt``, to be run in this process; None: those of this process, to be run in a child
-            (:mod:`mt_nodes.cli.supervision`).
+    ``argv``: the words after ``mt``, to be run in this process; None: those of this process, to be run in a child
+    (:mod:`mt_nodes.cli.supervision`).
     """
     if argv is not None:
         return _run(argv)
@@ -132,11 +164,7 @@ def _shortage(error: Exception) -> str:
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed command line.
-
-    Raises:
-        UsageError: an argument is unknown; names a similar one.
-    """
+    """Return the parsed command line. Raises UsageError: an argument is unknown; names a similar one."""
     parser, command = _parser(words)
     args, unknown = parser.parse_known_args(words)
     if unknown:

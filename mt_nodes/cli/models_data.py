@@ -57,11 +57,7 @@ def run_record(args: argparse.Namespace) -> int:
 
 
 def _record_request(args: argparse.Namespace) -> RecordRequest:
-    """Return the request.
-
-    Raises:
-        UsageError: a number is out of its range.
-    """
+    """Return the request. Raises UsageError: a number is out of its range."""
     from mt_nodes.base.params import build
     from mt_nodes.runs.models.record_request import RecordRequest
 
@@ -73,7 +69,10 @@ def _record_request(args: argparse.Namespace) -> RecordRequest:
 def add_data(parser: argparse.ArgumentParser, nargs: str) -> None:
     """Declare which folders and bags are read, and how."""
     add = parser.add_argument
-    data = "folder with samples.csv (image,speed_mps,steering_rad,drive), or bag with images, speed and steering"
+    data = (
+        "folder with samples.csv (image,speed_mps,steering_rad,drive), bag with images, speed and steering, or data "
+        "set with them: udacity:DIR, a2d2:DIR"
+    )
     add("data", type=Path, nargs=nargs, metavar="DATA", help=data)
     topic = "camera=TOPIC, for a bag with several cameras"
     add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=topic)
@@ -88,11 +87,7 @@ def add_data(parser: argparse.ArgumentParser, nargs: str) -> None:
 
 
 def read_data(args: argparse.Namespace, paths: Sequence[Path], prepared: Preparation, *, hidden: bool) -> Frames:
-    """Read the frames, with a progress bar on a terminal.
-
-    Raises:
-        MtError: a folder or bag cannot be read or used.
-    """
+    """Read the frames, with a progress bar on a terminal. Raises MtError: a folder or bag cannot be read or used."""
     from rich.progress import Progress, TextColumn
 
     from mt_nodes.runs.models.bag_samples import BagReading

@@ -91,11 +91,7 @@ def _task(args: argparse.Namespace) -> DetectorTask[Any]:
 
 
 def _refuse_other_parameters(args: argparse.Namespace) -> None:
-    """Refuse parameters that only the recipe of another sensor has.
-
-    Raises:
-        UsageError: naming the option.
-    """
+    """Refuse parameters that only the recipe of another sensor has. Raises UsageError: naming the option."""
     own = {row["name"] for row in describe(_RECIPES[args.sensor])}
     given = {name for recipe in _RECIPES.values() for name in params_given(recipe, args)}
     for name in sorted(given - own):

@@ -131,8 +131,7 @@ def _save_options(args: argparse.Namespace, out: Path) -> None:
 def _resumed(args: argparse.Namespace) -> argparse.Namespace:
     """Return the options of the training that goes on.
 
-    Raises:
-        UsageError: there is none, or more than the number of epochs was given.
+    Raises UsageError: there is none, or more than the number of epochs was given.
     """
     if more := other_options(args, add_train_arguments, "resume", "epochs", "json"):
         raise UsageError(

@@ -40,8 +40,7 @@ def run_moral(args: argparse.Namespace) -> int:
 def execute_campaign(run: MoralRun, *, as_json: bool = False) -> int:
     """Drive the cases of a campaign, write its files, print its outcome and return its exit code.
 
-    Raises:
-        MtError: nothing was driven, or the suite process ended without a summary.
+    Raises MtError: nothing was driven, or the suite process ended without a summary.
     """
     from mt_nodes.cli.moral_outcome import print_campaign
     from mt_nodes.runs.moral.report_files import remake

@@ -12,15 +12,7 @@ from mt_nodes.cli.terminal import heading, table, text
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.report_journal import MoralJournal
 from mt_nodes.runs.moral.report_view import CaseView, PrincipleView, principles_of
-from mt_nodes.runs.moral.report_words import (
-    PUBLISHED,
-    commands,
-    measured,
-    remarks,
-    sentence,
-    undecided,
-    whom_it_hit,
-)
+from mt_nodes.runs.moral.report_words import PUBLISHED, commands, measured, remarks, sentence, undecided, whom_it_hit
 
 COLUMNS = ("name", "outcome", "cases", "holds", "violated", "unknown", "n/a", "runs")
 CASES = ("name", "verdict", "runs", "measured", "people hit", "m/s")

@@ -117,9 +117,7 @@ def compared(before: MoralJournal, after: MoralJournal) -> dict[str, Any]:
 
     The exit code follows :func:`mt_nodes.report.comparison.exit_of`, with cases in place of relations.
     A missing case that the search had generated is no loss.
-
-    Raises:
-        UsageError: they have no case in common.
+    Raises UsageError: they have no case in common.
     """
     both = [name for name in after.cases if name in before.cases]
     if not both:

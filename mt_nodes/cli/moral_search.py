@@ -47,7 +47,7 @@ def run_moral_search(args: argparse.Namespace) -> int:
 
 def _study(out: Path, request: StudyRequest, *, as_json: bool) -> int:
     from mt_nodes.base import plugins
-    from mt_nodes.base.result_files import write_result
+    from mt_nodes.base.jsonl import write_result
     from mt_nodes.cli.terminal import progress_bar, text
     from mt_nodes.runs.moral.principle import load_principle
     from mt_nodes.runs.moral.search_study import carry_out_study
@@ -81,8 +81,7 @@ def _study(out: Path, request: StudyRequest, *, as_json: bool) -> int:
 def _drivers(out: Path, request: StudyRequest, cell: StudyCell) -> Iterator[Any]:
     """Yield what drives runs of a search and checks dilemmas, for the stack with the faults of its principle.
 
-    Raises:
-        UsageError: the stack does not run without topics.
+    Raises UsageError: the stack does not run without topics.
     """
     from mt_nodes.runs.moral.workers import drivers
     from mt_nodes.stacks.callables import with_faults

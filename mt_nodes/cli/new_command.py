@@ -92,8 +92,7 @@ def _kind(part: str) -> str:
 def _check_name(kind: str, name: str) -> None:
     """Refuse a name that cannot be that of a module and a class, or that is taken.
 
-    Raises:
-        UsageError: naming what is wrong with it.
+    Raises UsageError: naming what is wrong with it.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UsageError(f"mt new: got NAME '{name}', expected small letters, digits and _, such as blind_zone")
@@ -115,8 +114,7 @@ def _relations() -> tuple[str, ...]:
 def _parts(args: argparse.Namespace, directory: Path) -> dict[str, str]:
     """Return the parts of a relation, as YAML, and the directories of plugins that they come from.
 
-    Raises:
-        UsageError: a part is given for something else, there is none of the name, or a mutation changes no clouds.
+    Raises UsageError: a part is given for something else, there is none of the name, or a mutation changes no clouds.
     """
     given = {part: name for part in PARTS if (name := getattr(args, part))}
     if given and args.kind != "relation":
@@ -151,9 +149,7 @@ def _sorted_imports(block: str) -> str:
 def _write(files: dict[Path, str]) -> None:
     """Write new files, all or none.
 
-    Raises:
-        UsageError: one exists.
-        InfrastructureError: the directory cannot be written.
+    Raises UsageError: one exists. InfrastructureError: the directory cannot be written.
     """
     for path in files:
         if path.exists():

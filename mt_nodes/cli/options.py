@@ -24,7 +24,10 @@ Verbs = Mapping[str, tuple[str, str]]
 _MAX_DIGITS = 100
 #: Options that are not called as their field is: given once for each of several values, or without the unit.
 _OPTIONS = {
-    **{name: f"--{name[:-1]}" for name in ("faults", "topics", "facts", "stacks", "regions", "models")},
+    **{
+        name: f"--{name[:-1]}"
+        for name in ("faults", "topics", "facts", "stacks", "regions", "models", "readers", "judges", "detectors")
+    },
     **{"models_file": "--models", "stack_settings": "--set", "parameters": "--set"},
     **{"push_mps2": "--push", "cruise_mps": "--cruise"},
 }
@@ -35,7 +38,8 @@ _COMMA_SEPARATED = {"relations": "WORD,…", "principles": "ID,…"} | dict.from
 _METAVARS = {
     **{"bags": "BAG", "scenarios": "SCENARIO", "topics": "ROLE=TOPIC", "confirm": "K/N", "driver": "WEIGHTS"},
     **dict.fromkeys(("cases", "transforms", "qos", "waivers", "models_file"), "FILE"),
-    **dict.fromkeys(("faults", "stacks", "models"), "NAME"),
+    **dict.fromkeys(("faults", "stacks", "models", "readers", "judges", "scene_model", "check_model", "embed"), "NAME"),
+    **{"detectors": "STACK", "edit_model": "DIR", "least_agreement": "SHARE"},
     **{"minutes": "M", "push_mps2": "MPS2", "cruise_mps": "MPS"},
 }
 
@@ -83,8 +87,7 @@ def help_of(cls: type) -> dict[str, str]:
 def add_fields(parser: argparse.ArgumentParser, defaults: Any, *names: str, **changes: Mapping[str, Any]) -> None:
     """Declare an option, or an argument for ``bags`` and ``scenarios``, for each of these fields of a request.
 
-    Args:
-        defaults: a request, whose values are the defaults. changes: field -> what ``add_argument`` takes instead.
+    ``defaults``: a request, whose values are the defaults. changes: field -> what ``add_argument`` takes instead.
     """
     hints = typing.get_type_hints(type(defaults))
     specs = {field.name: spec_of(field) for field in dataclasses.fields(defaults)}
@@ -131,8 +134,7 @@ def add_results(
 ) -> None:
     """Declare ``--out``, ``--resume`` and ``--json``.
 
-    Args:
-        resumes: what can be resumed; empty: nothing. prints: file that ``--json`` prints in place of ``table``.
+    ``resumes``: what can be resumed; empty: nothing. ``prints``: file that ``--json`` prints in place of ``table``.
     """
     parser.add_argument("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
     if resumes:
@@ -153,9 +155,7 @@ def add_params(parser: argparse.ArgumentParser, recipe: type, **defaults: str) -
     """Declare an option for each parameter of a dataclass; an option that is not given stays None.
 
     A resumed training so knows what was given.
-
-    Args:
-        defaults: what the help says in place of a parameter's own default.
+    ``defaults``: what the help says in place of a parameter's own default.
     """
     for row in describe(recipe):
         add_param(parser, row, defaults.get(row["name"], row["default"]))
@@ -184,8 +184,7 @@ def add_param(parser: argparse.ArgumentParser, row: Mapping[str, Any], shown: An
 def other_options(args: argparse.Namespace, declare: Declare, *allowed: str) -> list[str]:
     """Return the options and arguments that were given beside these, as they are typed.
 
-    Args:
-        args: what was typed. declare: declares the command line.
+    ``args``: what was typed. ``declare``: declares the command line.
     """
     parser = argparse.ArgumentParser()
     declare(parser)
@@ -199,9 +198,7 @@ def resumed_directory(args: argparse.Namespace, declare: Declare) -> Path:
     """Return the directory that ``--resume`` names, having gone to where its run was started.
 
     A resumed run is the run that it was: its options are in its directory.
-
-    Raises:
-        UsageError: more than ``--resume`` was given.
+    Raises UsageError: more than ``--resume`` was given.
     """
     if more := other_options(args, declare, "resume", "json"):
         text = f"--resume {args.resume}: got {', '.join(more)}, too; the run goes on as {args.resume}/run.json says"
@@ -214,18 +211,14 @@ def resumed_directory(args: argparse.Namespace, declare: Declare) -> Path:
 def enter_start_directory(out: Path) -> None:
     """Go to the directory in which a run was started: paths in its request are relative to it."""
     from mt_nodes.base.errors import InfrastructureError
-    from mt_nodes.base.result_files import read_result
+    from mt_nodes.base.jsonl import read_result
 
     with contextlib.suppress(OSError, InfrastructureError, KeyError):  # reported when the run is loaded
         os.chdir(read_result(out / "run.json")["directory"])
 
 
 def settings(given: list[str], where: str = "--set") -> dict[str, Any]:
-    """Read ``NAME=VALUE`` words of an option, the values as YAML.
-
-    Raises:
-        UsageError: a word has another form.
-    """
+    """Read ``NAME=VALUE`` words of an option, the values as YAML. Raises UsageError: a word has another form."""
     from mt_nodes.base.yaml_files import parse
 
     settings: dict[str, Any] = {}

@@ -20,8 +20,8 @@ from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.headline import headline
 from mt_nodes.engine.summary.oracle_sums import oracle_lines
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
+from mt_nodes.engine.summary.summary import WARNING as UNSTAMPED
 from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
-from mt_nodes.engine.summary.unstamped import WARNING as UNSTAMPED
 from mt_nodes.engine.used_intensities import read_used_intensities
 
 #: Names of relations that were left out for one reason that are printed; run.json has all.

@@ -23,8 +23,7 @@ from mt_nodes.runs.run_execution import ExecutableRun, PairCounter, Summary, exe
 def replay(request: ReplayRequest, out: str | None, *, as_json: bool = False, quiet: bool = False) -> Summary:
     """Execute a replay, print its outcome and return the summary.
 
-    Raises:
-        MtError: nothing was run, or the suite process ended without a summary.
+    Raises MtError: nothing was run, or the suite process ended without a summary.
     """
     return execute_replay(make_run(request, request.stack, out), as_json=as_json, quiet=quiet)
 
@@ -32,8 +31,7 @@ def replay(request: ReplayRequest, out: str | None, *, as_json: bool = False, qu
 def resume(out: Path, *, as_json: bool = False) -> Summary:
     """Go on with an interrupted replay, print its outcome and return the summary of the whole run.
 
-    Raises:
-        MtError: it cannot be resumed.
+    Raises MtError: it cannot be resumed.
     """
     return execute_replay(Run.resume(out), as_json=as_json)
 
@@ -58,8 +56,7 @@ def execute_run(
 ) -> Summary:
     """Execute a run of another kind in the same way; arguments as of :func:`~mt_nodes.runs.run_execution.execute_in`.
 
-    Raises:
-        MtError: the run failed, or the suite process ended without a summary.
+    Raises MtError: the run failed, or the suite process ended without a summary.
     """
     with _progress(run) as counter:
         keep_freed_memory()

@@ -70,7 +70,7 @@ def run_routes(args: argparse.Namespace) -> int:
 def _map(args: argparse.Namespace) -> tuple[HdMap, dict[str, str]]:
     """Return the map, and what the record says of it."""
     from mt_nodes.data.hd_maps.road_area import RoadArea
-    from mt_nodes.runs.routes.borough import NAME, borough
+    from mt_nodes.runs.routes.route_files import NAME, borough
 
     if not args.map:
         return borough(), {"path": NAME}

@@ -44,8 +44,7 @@ _MAX_CANDIDATES = 5
 def recordings(args: argparse.Namespace, ontology: Ontology, scene_reader: SeenBy | None = None) -> list[Recording]:
     """Return the bags with the facts that the user knows, and the model that describes their images.
 
-    Raises:
-        UsageError: a fact, a detector or the file of transforms is wrong.
+    Raises UsageError: a fact, a detector or the file of transforms is wrong.
     """
     from mt_nodes.data.transforms import load_transforms
     from mt_nodes.rules.bag_cases import Recording, facts
@@ -156,8 +155,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 def is_for_whole_bags(args: argparse.Namespace) -> bool:
     """Return whether the options ask for whole bags, cut into cases.
 
-    Raises:
-        UsageError: the options do not go together.
+    Raises UsageError: the options do not go together.
     """
     if not (args.frames or args.plan):
         if args.rounds is not None or args.reference is not None:

@@ -25,13 +25,7 @@ def add_match_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt rules match my_bag --frame 12 --fact roads=intersection --fact weather=rain"
     add = parser.add_argument
-    add(
-        "bags",
-        type=Path,
-        nargs="+",
-        metavar="BAG",
-        help=RECORDING_HELP,
-    )
+    add("bags", type=Path, nargs="+", metavar="BAG", help=RECORDING_HELP)
     frame = "middle frame of a case, numbered from 0; may be given again (default 1)"
     add("--frame", type=whole_number, action="append", default=[], metavar="N", help=frame)
     rules_choice.add_plan_options(parser)

@@ -15,13 +15,12 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.options import at_least_one, share, whole_number
 
 if TYPE_CHECKING:
-    from mt_nodes.rules.extraction import Reader
+    from mt_nodes.rules.extraction import Reader, SelfCheck
     from mt_nodes.rules.model_queries import Asker
     from mt_nodes.rules.models import LanguageModel
     from mt_nodes.rules.nearest_texts import Indexer
     from mt_nodes.rules.ontology import Ontology
     from mt_nodes.rules.scene_by_model import SeenBy
-    from mt_nodes.rules.self_check import SelfCheck
 
 _MODELS = "YAML file of language models, each with its url"
 _ANSWERS, _VECTORS = Path("mt_rules.answers.jsonl"), Path("mt_rules.vectors.jsonl")
@@ -67,8 +66,7 @@ def add_embedding(parser: argparse.ArgumentParser) -> None:
 def indexer_of(args: argparse.Namespace) -> Iterator[Indexer]:
     """Yield what compares meanings: the embeddings of ``--embed``, else latent semantic analysis.
 
-    Raises:
-        InfrastructureError: the cache is damaged.
+    Raises InfrastructureError: the cache is damaged.
     """
     if not args.embed:
         from mt_nodes.rules.nearest_texts import Index
@@ -101,8 +99,7 @@ def add_scene_model(parser: argparse.ArgumentParser) -> None:
 def scene_reader_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[SeenBy | None]:
     """Yield the model of ``--scene-model``; None without.
 
-    Raises:
-        MtError: the model lacks a setting or its library, or the cache of answers cannot be used.
+    Raises MtError: the model lacks a setting or its library, or the cache of answers cannot be used.
     """
     if not args.scene_model:
         yield None
@@ -119,11 +116,9 @@ def scene_reader_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Se
 
 def _model(args: argparse.Namespace, name: str) -> LanguageModel:
     """Return a model from the file of models, else of the server in the environment."""
-    from mt_nodes.rules.models import load_models, models_named
+    from mt_nodes.rules.models import model_named
 
-    models = load_models(args.models, os.environ) if args.models else ()
-    found = next((model for model in models if model.name == name), None)
-    return found or models_named([name], os.environ)[0]
+    return model_named(name, args.models, os.environ)
 
 
 def _cache_path(args: argparse.Namespace, default: Path) -> Path:
@@ -157,8 +152,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers]:
     """Yield the readers: the parser alone where nothing is named.
 
-    Raises:
-        MtError: a model lacks a setting or its library, or the cache of answers cannot be used.
+    Raises MtError: a model lacks a setting or its library, or the cache of answers cannot be used.
     """
     from mt_nodes.rules.extraction import ModelReader
 
@@ -169,10 +163,10 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
         yield Readers(built_in)
         return
     from mt_nodes.rules.chat import Chat
+    from mt_nodes.rules.extraction import SelfCheck
     from mt_nodes.rules.model_answers import Answers
     from mt_nodes.rules.model_queries import Asker
     from mt_nodes.rules.prompts import Prompts
-    from mt_nodes.rules.self_check import SelfCheck
 
     prompts = Prompts(ontology)
     with Answers(args.answers or _cache_path(args, _ANSWERS)) as answers:
@@ -211,8 +205,7 @@ def _models(args: argparse.Namespace) -> list[LanguageModel]:
 def _judges(args: argparse.Namespace, readers: Sequence[LanguageModel]) -> list[LanguageModel]:
     """Return the models of ``--judge``.
 
-    Raises:
-        UsageError: one votes on its own answers, is the parser, or has no vote.
+    Raises UsageError: one votes on its own answers, is the parser, or has no vote.
     """
     from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
 

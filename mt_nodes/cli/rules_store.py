@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 def add_store(parser: argparse.ArgumentParser, otherwise: str = "", *, writes: bool = False) -> None:
     """Declare ``--store``, ``--ontology`` and, for verbs that write, ``--wait``.
 
-    Args:
-        otherwise: what happens without a store; empty: it is required.
+    ``otherwise``: what happens without a store; empty: it is required.
     """
     help_ = f"SQLite file with relations ({otherwise})" if otherwise else "SQLite file with relations; may be new"
     parser.add_argument("--store", type=Path, metavar="FILE", required=not otherwise, help=help_)
@@ -41,11 +40,7 @@ def add_store(parser: argparse.ArgumentParser, otherwise: str = "", *, writes: b
 
 
 def ontology_of(args: argparse.Namespace) -> Ontology:
-    """Return the words that relations may use.
-
-    Raises:
-        UsageError: a file of the user cannot be used.
-    """
+    """Return the words that relations may use. Raises UsageError: a file of the user cannot be used."""
     from mt_nodes.rules.ontology import load_ontology
 
     return load_ontology(*args.ontology)
@@ -55,11 +50,8 @@ def ontology_of(args: argparse.Namespace) -> Ontology:
 def open_store(args: argparse.Namespace, indexer: Indexer | None = None) -> Iterator[Store]:
     """Yield the store of ``--store`` for reading, or the shipped one.
 
-    Args:
-        indexer: what compares meanings; None: latent semantic analysis, which needs no server.
-
-    Raises:
-        MtError: it cannot be opened.
+    ``indexer``: what compares meanings; None: latent semantic analysis, which needs no server.
+    Raises MtError: it cannot be opened.
     """
     from mt_nodes.rules.nearest_texts import Index
     from mt_nodes.rules.rule_store import Store

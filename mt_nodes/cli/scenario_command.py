@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     repeat = {"type": at_least_one}
     add_fields(parser, request, "stack", "faults", "repeat", "jitter", "seed", "mode", "transport", repeat=repeat)
-    add_fields(parser, request, "parameters", "strict", "waivers")
+    add_fields(parser, request, "parameters", "strict", "claim_followups", "waivers")
     add_results(parser, "run", table="a table")
     check = "only check a driver (my_driver.py, or a stack): what it receives, what it commands and where it drives"
     add("--check", metavar="DRIVER", help=check)
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def _falsify(args: argparse.Namespace) -> int:
     """Search parameters at which a claim is violated, print what was found; return 1 where something was."""
     from mt_nodes.base.directories import new_directory
-    from mt_nodes.base.result_files import write_result
+    from mt_nodes.base.jsonl import write_result
     from mt_nodes.runs.loop.falsification import SUMMARY, SearchedParameter, falsify
 
     if len(args.scenarios) != 1:
@@ -111,8 +111,7 @@ def _check(driver: str, scenarios: Sequence[str]) -> int:
 def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Summary:
     """Drive all episodes of a run, print its outcome and return the summary.
 
-    Raises:
-        MtError: nothing was driven, or the suite process ended without a summary.
+    Raises MtError: nothing was driven, or the suite process ended without a summary.
     """
     from mt_nodes.cli.replay_execution import execute_run
     from mt_nodes.engine.plan import suite_process
@@ -139,8 +138,7 @@ def _warn(files: Sequence[str]) -> None:
 def _print_formatted(files: Sequence[str]) -> int:
     """Print each file in standard layout.
 
-    Raises:
-        UsageError: a file has errors, all of which the text lists, or is OpenSCENARIO.
+    Raises UsageError: a file has errors, all of which the text lists, or is OpenSCENARIO.
     """
     from mt_nodes.world.scenarios.language import format_script
 
@@ -153,9 +151,9 @@ def _print_formatted(files: Sequence[str]) -> int:
 
 
 def _scripts(files: Sequence[str]) -> list[Path]:
-    from mt_nodes.world.drive.scenario_files import SUFFIXES
+    from mt_nodes.world.drive.scenario_files import CLAIMED, SUFFIXES
 
-    found = [resources.find("scenarios", file, SUFFIXES) for file in files]
+    found = [resources.find("scenarios", file, SUFFIXES, CLAIMED) for file in files]
     return [path for path in found if path.suffix != ".xosc"]
 
 

@@ -95,8 +95,7 @@ def run(args: argparse.Namespace) -> int:
 def _found(name: str) -> tuple[str, dict[str, Any]]:
     """Return the kind and the row of a name.
 
-    Raises:
-        UsageError: nothing has that name; names a similar one, or says what a directory of that name is.
+    Raises UsageError: nothing has that name; names a similar one, or says what a directory of that name is.
     """
     try:
         return catalogue.find(name)

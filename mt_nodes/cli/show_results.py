@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.engine.results_dirs import results_of
 
 Summary = dict[str, Any]
@@ -24,11 +24,7 @@ def is_path(name: str) -> bool:
 
 
 def refuse_directory(directory: Path) -> None:
-    """Refuse a directory without results, if it is one.
-
-    Raises:
-        UsageError: saying what it is.
-    """
+    """Refuse a directory without results, if it is one. Raises UsageError: saying what it is."""
     if directory.is_dir():
         raise UsageError(_no_results(directory))
 
@@ -36,8 +32,7 @@ def refuse_directory(directory: Path) -> None:
 def show_results(directory: Path, *, as_json: bool) -> int:
     """Print the outcome of a run, or its progress; return 0: what the run ended with is printed.
 
-    Raises:
-        UsageError: there is no such directory, or it holds no results.
+    Raises UsageError: there is no such directory, or it holds no results.
     """
     file, show = _kind(directory)
     path = directory / file
@@ -60,8 +55,7 @@ def show_results(directory: Path, *, as_json: bool) -> int:
 def directory_of_pair(directory: Path, pair: str) -> Path:
     """Return the results directory that has a verdict of a pair: of a campaign one of its cells.
 
-    Raises:
-        UsageError: none has, or several have.
+    Raises UsageError: none has, or several have.
     """
     _kind(directory)
     places = results_of(directory)
@@ -86,8 +80,7 @@ def _has_verdict(directory: Path, pair: str) -> bool:
 def _kind(directory: Path) -> tuple[str, Show]:
     """Return the file that a directory's kind of run ends with, and what prints it.
 
-    Raises:
-        UsageError: there is no such directory, or it holds no results.
+    Raises UsageError: there is no such directory, or it holds no results.
     """
     if not directory.is_dir():
         raise UsageError(_absent(directory))

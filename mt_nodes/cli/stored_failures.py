@@ -20,9 +20,8 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign.campaign_summary import ORDER
-from mt_nodes.runs.campaign.cases import stack_name
+from mt_nodes.runs.campaign.cases import OWN, Together, expired, stack_name, together
 from mt_nodes.runs.campaign.failures import FILE, FailureCase, Failures
-from mt_nodes.runs.campaign.item_replay import OWN, Together, expired, together
 from mt_nodes.runs.campaign.regression import note, outcomes_of, retired_words, stored_for
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import load_stack
@@ -37,15 +36,14 @@ def replay_stored_first(
 ) -> dict[str, Any]:
     """Replay, stored cases first, and store what fails; return the summary.
 
+    Raises MtError: nothing was run, or the suite process ended without a summary. A damaged database after the run is a
+    warning: it changes no result.
+
     Args:
         request: what is replayed. out: results directory.
         file: database; None: the one in the working directory.
         keep_expired: keep cases whose mutation's code has changed.
         as_json: print the summary instead of a table.
-
-    Raises:
-        MtError: nothing was run, or the suite process ended without a summary. A damaged database after the run is
-            a warning: it changes no result.
     """
     with Failures(file or Path(FILE)) as failures:
         stored = stored_for(failures, Run.make(request, Path(out or ".")))
@@ -114,14 +112,13 @@ def replay_stored(
 ) -> int:
     """Replay every stored case of a stack, store and print how it ended, and return the exit code.
 
+    Raises UsageError: there is no database, or the request sets what each case has of its own.
+
     Args:
         request: the stack, and how it is replayed. out: directory of the replays.
         file: database; None: the one in the working directory.
         keep_expired: keep cases whose mutation's code has changed.
         as_json: print one object instead of a table.
-
-    Raises:
-        UsageError: there is no database, or the request sets what each case has of its own.
     """
     path = file or Path(FILE)
     _refuse(request, path)
@@ -155,11 +152,7 @@ def _refuse(request: ReplayRequest, path: Path) -> None:
 
 
 def refuse_no_database(path: Path) -> None:
-    """Refuse a database that does not exist.
-
-    Raises:
-        UsageError: saying how to make one.
-    """
+    """Refuse a database that does not exist. Raises UsageError: saying how to make one."""
     if not path.is_file():
         raise UsageError(
             f"{path}: no such file; `mt replay failures add DIR` makes it from results, "

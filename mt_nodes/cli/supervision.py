@@ -5,6 +5,12 @@ Code in C that runs in the process of ``mt``, a plugin's for example, may end it
 there is a verdict. So the command hands its exit code to the parent as the last thing it does; a child that ends
 without that has no verdict. Seen from outside, the parent is the command: it forwards signals to the child, the child
 never outlives it, and it ends as the child does.
+
+What a limit of address space (``ulimit -v``, ``prlimit --as``) does to a command, seen from its parent.
+
+Python raises MemoryError. Libraries in C do other things: some crash, and OpenBLAS interrupts its process or, when it
+gets no buffer, tries again for ever (``blas_memory_alloc``, 32 MiB; while NumPy and SciPy are loaded, too). None of
+this is an end with a reason, so the parent of a limited command gives it one: a line and exit code 4.
 """
 
 from __future__ import annotations
@@ -14,16 +20,94 @@ import ctypes
 import gc
 import mmap
 import os
+import resource
 import select
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
-from mt_nodes.base.process_tree import reap
+from mt_nodes.base.process_tree import descendants_of, reap
 from mt_nodes.base.subreaper import PR_SET_PDEATHSIG, end_by_signal
-from mt_nodes.cli.address_space import SpinWatch, address_space_limit, how_it_ran_short
+
+#: How a library that gets no memory ends the process: it uses the null pointer, calls abort(), or, OpenBLAS without
+#: memory for a thread, interrupts itself.
+_CRASHES = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGINT})
+#: Less is left of the limit than two buffers of OpenBLAS.
+_NEAR_BYTES = 64 * 2**20
+#: So much processor time without a page fault, a wait or more memory, most of it in the kernel, is the same
+#: allocation again and again: measured 87 % in the kernel.
+_SPIN_S, _KERNEL_SHARE = 2.0, 0.6
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def address_space_limit() -> int | None:
+    """Return how many bytes of address space this process may have, None if it may have any number."""
+    soft = [resource.getrlimit(number)[0] for number in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    return min((limit for limit in soft if limit != resource.RLIM_INFINITY), default=None)
+
+
+def how_it_ran_short(number: int, limit: int) -> str:
+    """Return what to print of a limited process that a signal ended; empty if the signal says something else."""
+    return _advice(f"the process was ended by {signal.Signals(number).name}", limit) if number in _CRASHES else ""
+
+
+def _advice(what: str, limit: int) -> str:
+    return (
+        f"out of memory: {what}, at a limit of {limit / 1e6:.0f} MB of address space, which is probably too little; "
+        "allow more (`ulimit -v`)"
+    )
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """What stays the same while a process repeats an allocation, and its processor time in ticks."""
+
+    still: tuple[str, ...]
+    user: int
+    kernel: int
+
+
+class SpinWatch:
+    """Finds a process, the given one or a descendant, that repeats an allocation which the limit refuses."""
+
+    def __init__(self, pid: int, limit: int) -> None:
+        self._pid, self._limit = pid, limit
+        self._before: dict[int, _Effort] = {}
+
+    def found(self) -> str:
+        """Return what to print of such a process; empty if there is none. To be called about once a second."""
+        now: dict[int, _Effort] = {}
+        for pid in (self._pid, *descendants_of(self._pid)):
+            with suppress(OSError, IndexError, ValueError):  # it has just ended
+                effort, bytes_left = _effort(pid, self._limit)
+                before = self._before.get(pid)
+                if bytes_left >= _NEAR_BYTES:
+                    continue
+                now[pid] = effort if before is None or before.still != effort.still else before
+                if _spins(now[pid], effort):
+                    return _advice("a library repeats an allocation that is refused", self._limit)
+        self._before = now
+        return ""
+
+
+def _spins(since: _Effort, now: _Effort) -> bool:
+    user, kernel = now.user - since.user, now.kernel - since.kernel
+    return user + kernel >= _SPIN_S * _TICKS_PER_S and kernel >= _KERNEL_SHARE * (user + kernel)
+
+
+def _effort(pid: int, limit: int) -> tuple[_Effort, int]:
+    """Return the effort of a process so far, and how many bytes of address space the limit leaves it."""
+    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    waits = next(line for line in status if line.startswith("voluntary_ctxt_switches"))
+    minor_faults, size = stat[7], stat[20]
+    return _Effort((minor_faults, size, waits), int(stat[11]), int(stat[12])), limit - int(size)
+
 
 _FORWARDED = frozenset(
     {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
@@ -85,8 +169,7 @@ def _end_with(parent: int) -> None:
 def _wait(child: int, watch: SpinWatch | None, came: set[int]) -> int | str:
     """Forward signals until the child has ended; return its status, or why it had to be killed.
 
-    Args:
-        came: the signals that came are added to it.
+    ``came``: the signals that came are added to it.
     """
     while True:
         info = signal.sigwaitinfo(_AWAITED) if watch is None else signal.sigtimedwait(_AWAITED, _WATCH_S)
@@ -118,8 +201,7 @@ def _forward(child: int, info: signal.struct_siginfo) -> None:
 def _exit_code(status: int | str, returned: mmap.mmap, limit: int | None, came: set[int]) -> int:
     """Return the exit code for the status of the child, or for why it had to be killed.
 
-    Args:
-        limit: of its address space in bytes. came: signals that came from outside.
+    ``limit``: of its address space in bytes. ``came``: signals that came from outside.
     """
     done, verdict = returned[:2]
     if isinstance(status, str):
@@ -173,8 +255,7 @@ class _Interrupt:
 def refuse_exit() -> Iterator[None]:
     """Treat ``sys.exit`` in the block as an error: a plugin that exits says nothing of a run.
 
-    Raises:
-        InfrastructureError: code in the block called it.
+    Raises InfrastructureError: code in the block called it.
     """
     try:
         yield

@@ -20,15 +20,7 @@ Rows = npt.NDArray[np.intp]
 Polygons = npt.NDArray[Any]
 
 #: How far a centre may move and still be the same obstacle, in metres, by the class of the source obstacle.
-GATES_M = {
-    "car": 2.0,
-    "truck": 3.0,
-    "bus": 3.0,
-    "motorcycle": 1.2,
-    "cyclist": 1.2,
-    "bicycle": 1.2,
-    "pedestrian": 0.8,
-}
+GATES_M = {"car": 2.0, "truck": 3.0, "bus": 3.0, "motorcycle": 1.2, "cyclist": 1.2, "bicycle": 1.2, "pedestrian": 0.8}
 UNKNOWN_GATE_M = 1.5
 
 

@@ -56,8 +56,7 @@ class ImageBox:
 class DoubtfulDepth:
     """Where the depth of an image, and so its change by air, is not known well enough.
 
-    Attributes:
-        cell_px: width and height of a cell. cells: (h, w) mask of those in doubt.
+    ``cell_px``: width and height of a cell. ``cells``: (h, w) mask of those in doubt.
     """
 
     cell_px: int
@@ -140,8 +139,7 @@ class Effects:
     def carry(self, frame_id: str, transforms: TransformTree) -> Matrix | None:
         """Return the 4×4 in this frame that takes the expected output to its new place; None where it stays.
 
-        Raises:
-            UnknownTransform: there is no transform from that frame to the one of ``output_transform``.
+        Raises UnknownTransform: there is no transform from that frame to the one of ``output_transform``.
         """
         if self.output_transform is None:
             return None

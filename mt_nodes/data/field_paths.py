@@ -32,11 +32,7 @@ class FieldPath:
 
     @classmethod
     def parse(cls, text: Any, where: str) -> FieldPath:
-        """Read ``a.b[0].c``; ``.`` is the item itself.
-
-        Raises:
-            UsageError: it is no path.
-        """
+        """Read ``a.b[0].c``; ``.`` is the item itself. Raises UsageError: it is no path."""
         if text == ITSELF:
             return cls(())
         if not isinstance(text, str) or not _PATH.fullmatch(text):
@@ -48,11 +44,7 @@ class FieldPath:
         return text.lstrip(".") or ITSELF
 
     def of(self, message: Any) -> Any:
-        """Follow the path.
-
-        Raises:
-            ValueError: the message has no such field, or the list no such index.
-        """
+        """Follow the path. Raises ValueError: the message has no such field, or the list no such index."""
         value = message
         for step in self.steps:
             try:
@@ -64,12 +56,11 @@ class FieldPath:
     def type_in(self, type_name: str, fields_of: FieldsOf, where: str) -> str:
         """Return the type of the field at this path in a message type.
 
+        Raises UsageError: there is no such field, or an index into no list; lists the fields.
+
         Args:
             type_name: the message type. fields_of: names and types of the fields of a message type; empty for others.
             where: prefix of error texts.
-
-        Raises:
-            UsageError: there is no such field, or an index into no list; lists the fields.
         """
         for step in self.steps:
             known = fields_of(type_name)

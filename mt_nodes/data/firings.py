@@ -69,9 +69,7 @@ class Firings:
         """Whether each point (N,) has the most power of its firing: reflectivity over squared range.
 
         Without intensities the nearest one.
-
-        Raises:
-            NotApplicable: it is in doubt what the intensities mean.
+        Raises NotApplicable: it is in doubt what the intensities mean.
         """
         if not self.cloud.echo_names:
             return self.first

@@ -105,11 +105,7 @@ class SignalStates:
         score: npt.ArrayLike | None = None,
         box_px: npt.ArrayLike | None = None,
     ) -> SignalStates:
-        """Build from columns.
-
-        Raises:
-            ValueError: they differ in length.
-        """
+        """Build from columns. Raises ValueError: they differ in length."""
         names, colours = np.array([*name], dtype=np.str_), np.array([*colour], dtype=np.str_)
         count = len(names)
         places = np.full((count, 3), np.nan) if stop is None else np.asarray(stop, dtype=np.float64).reshape(-1, 3)

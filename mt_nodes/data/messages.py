@@ -170,11 +170,7 @@ class Bundle:
     radar_topics: frozenset[str] = frozenset()
 
     def cloud(self, topic: str | None = None) -> Cloud:
-        """Return the cloud of a topic, or the first one.
-
-        Raises:
-            KeyError: the bundle has no such cloud.
-        """
+        """Return the cloud of a topic, or the first one. Raises KeyError: the bundle has no such cloud."""
         if found := [cloud for cloud in self.clouds if topic in (None, cloud.topic)]:
             return found[0]
         raise KeyError(f"no cloud{'' if topic is None else f' on {topic}'} in bundle {self.index}")

@@ -28,8 +28,7 @@ class Thresholds:
     def with_given(self, high: float | None, low: float | None) -> Thresholds:
         """Return thresholds of which one or both are given; the other is this one's.
 
-        Raises:
-            UsageError: the low one is above the high one.
+        Raises UsageError: the low one is above the high one.
         """
         thresholds = Thresholds(self.high if high is None else high, self.low if low is None else low)
         if thresholds.low > thresholds.high:
@@ -72,8 +71,7 @@ class OutputTraits:
 def read_classes(value: Any, where: str) -> dict[str, str]:
     """Read ``classes`` of a stack file: ``{1: car, Pedestrian: pedestrian, "*": unknown}``, or a list of its own names.
 
-    Raises:
-        UsageError: it is something else.
+    Raises UsageError: it is something else.
     """
     rows = {name: name for name in value} if isinstance(value, (list, tuple)) else value
     if not isinstance(rows, Mapping) or not all(isinstance(name, str) and name for name in rows.values()):
@@ -90,8 +88,7 @@ class _Given:
 def read_thresholds(value: Any, where: str) -> dict[str, Thresholds]:
     """Read ``scores`` of a stack file: ``{detections: {high: 0.7, low: 0.5}}``; missing values are the defaults.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{detections: {{high: 0.7, low: 0.5}}}}")

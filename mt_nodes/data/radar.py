@@ -44,10 +44,8 @@ class Radar(Cloud):
 
     Doppler speeds are range rates, positive for what goes away, relative to the moving sensor, as of Continental's
     ARS 400 series (nuScenes), ZF's FRGen21 (View-of-Delft) and most drivers (assumed of those that do not say).
-
-    Attributes:
-        type: message type on the wire. ``points`` of a ``RadarScan`` have its five fields and no x, y, z; those of
-            ``RadarTracks`` have the columns of :data:`mt_nodes.data.cdr.radar_messages.TRACK`.
+    ``type``: message type on the wire. ``points`` of a ``RadarScan`` have its five fields and no x, y, z; those of
+    ``RadarTracks`` have the columns of :data:`mt_nodes.data.cdr.radar_messages.TRACK`.
     """
 
     type: str = "sensor_msgs/msg/PointCloud2"
@@ -169,11 +167,7 @@ class Radar(Cloud):
 
 
 def radar_of(cloud: Cloud) -> Radar:
-    """Return a point cloud as the detections of a radar.
-
-    Raises:
-        UsageError: it has no Doppler speeds.
-    """
+    """Return a point cloud as the detections of a radar. Raises UsageError: it has no Doppler speeds."""
     if not {name.lower() for name in cloud.fields} & {*DOPPLER} and not {"vx", "vy"} <= set(cloud.fields):
         raise UsageError(
             f"{cloud.topic}: got fields {', '.join(cloud.fields)}, expected a radar's Doppler speed: one of "

@@ -57,9 +57,8 @@ class Region:
     def resolve(self, bundle: Bundle) -> Region:
         """Return the region of this instant: itself unless it comes from a topic or a map.
 
-        Raises:
-            RegionUnavailable: the bundle has no polygon of the topic, or one that is no polygon; or no transform
-                from the map, or no lane in reach.
+        Raises RegionUnavailable: the bundle has no polygon of the topic, or one that is no polygon; or no transform
+        from the map, or no lane in reach.
         """
         if self.road is not None:
             return self._on_road(self.road, bundle)
@@ -158,9 +157,7 @@ def load_region(value: Any, where: str = "region") -> Region:
     with ``frame_id`` and ``polygon_m`` (one outline or a list of outlines) or ``box_m: {x: [a, b], y: [c, d]}``,
     and optionally ``name`` and ``z_m: [low, high]``;
     or ``road: {map: FILE, …}`` in place of outlines, see :class:`RoadArea`.
-
-    Raises:
-        UsageError: unknown name or key, or an outline that crosses itself, is empty or has fewer than three corners.
+    Raises UsageError: unknown name or key, or an outline that crosses itself, is empty or has fewer than three corners.
     """
     if isinstance(value, Region):
         return value

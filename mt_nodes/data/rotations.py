@@ -23,9 +23,7 @@ def rotation_matrix(quaternion_xyzw: Iterable[float]) -> Floats:
     """Return the (3, 3) matrix of a quaternion of any length but zero.
 
     Formula: Shuster, A Survey of Attitude Representations, J. Astronaut. Sci. 41, 1993, for turning points, not axes.
-
-    Raises:
-        ValueError: the quaternion is zero, or does not have four numbers.
+    Raises ValueError: the quaternion is zero, or does not have four numbers.
     """
     x, y, z, w = _unit(quaternion_xyzw)
     return np.array(

@@ -92,8 +92,7 @@ Input = str | tuple[str, ...] | WorldTopic
 def read_inputs(value: Any, where: str) -> dict[str, Input]:
     """Read ``inputs`` of a stack file by role: a topic, a list, or ``{topic: …, type: …}`` for a world input.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     roles = {value: DEFAULT_INPUTS.get(value, "")} if isinstance(value, str) else value
     if not isinstance(roles, Mapping) or not roles:
@@ -137,8 +136,7 @@ def _one_or_more(value: Any, where: str) -> str | tuple[str, ...]:
 def read_outputs(named: Any, where: str) -> dict[str, OutputTopic]:
     """Read ``outputs`` of a stack file, by role.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     roles = {named: None} if isinstance(named, str) else named
     if not isinstance(roles, Mapping) or not roles:
@@ -183,11 +181,7 @@ def _by_fields(role: str, row: OutputTopic, typed: bool, where: str) -> None:
 
 
 def read_topic(value: Any, where: str) -> str:
-    """Return an absolute topic.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return an absolute topic. Raises UsageError: it is none."""
     if isinstance(value, str) and value.startswith("/") and not value.endswith("/"):
         return value
     raise UsageError(f"{where}: got {value!r}, expected an absolute topic such as /points")

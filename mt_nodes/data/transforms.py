@@ -41,9 +41,8 @@ class Transform:
 class TransformTree:
     """Looks up transforms between frames; immutable, cheap to extend.
 
-    Attributes:
-        wrong: what a stack is given in place of this tree, a wrong calibration of which neither checks nor other
-            mutations know; None: this tree.
+    ``wrong``: what a stack is given in place of this tree, a wrong calibration of which neither checks nor other
+    mutations know; None: this tree.
     """
 
     def __init__(self, transforms: Iterable[Transform] = (), wrong: TransformTree | None = None) -> None:
@@ -81,8 +80,7 @@ class TransformTree:
     def lookup(self, target: str, source: str) -> Matrix:
         """Return the 4×4 matrix that takes points from ``source`` to ``target``.
 
-        Raises:
-            UnknownTransform: naming both frames and those that are known.
+        Raises UnknownTransform: naming both frames and those that are known.
         """
         # Frame names of ROS 1 may begin with a slash, those of transforms never do.
         names = target.lstrip("/"), source.lstrip("/")
@@ -137,8 +135,7 @@ def _same(one: Transform, other: Transform | None) -> bool:
 def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]) -> Matrix:
     """Return the 4×4 matrix of a translation in metres and a unit quaternion (x, y, z, w).
 
-    Raises:
-        ValueError: a number is not finite, or the quaternion is (nearly) zero or beyond all measure.
+    Raises ValueError: a number is not finite, or the quaternion is (nearly) zero or beyond all measure.
     """
     matrix = np.eye(4)
     matrix[:3, :3] = rotation_matrix(quaternion_xyzw)

@@ -64,11 +64,7 @@ class Arm(Protocol):
         """
 
     def publish_only(
-        self,
-        bundle: Bundle,
-        changed: frozenset[str] = frozenset(),
-        source_ns: int | None = None,
-        delay_ns: int = 0,
+        self, bundle: Bundle, changed: frozenset[str] = frozenset(), source_ns: int | None = None, delay_ns: int = 0
     ) -> None:
         """Let the stack's time go on, as :meth:`send` does, and publish a bundle; no answer is expected."""
 

@@ -58,12 +58,7 @@ class Arrivals:
     """
 
     def __init__(
-        self,
-        roles: Sequence[str],
-        match: str,
-        window_s: float,
-        before_s: float = 0.0,
-        deadline_s: float = math.inf,
+        self, roles: Sequence[str], match: str, window_s: float, before_s: float = 0.0, deadline_s: float = math.inf
     ) -> None:
         self._roles, self._match = tuple(roles), match
         self._window_s, self._before_s, self._deadline_s = window_s, before_s, deadline_s

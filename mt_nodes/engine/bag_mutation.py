@@ -68,6 +68,8 @@ def mutate_bag(
 
     Topics, types, definitions, QoS and times of reception stay; delayed follow-ups are received later by their delay.
     A bundle that a mutation cannot be applied to passes as it is and is counted.
+    Raises UsageError: ``out`` exists, no such bag, topics are missing or unclear, a type cannot go into a ROS 1 bag.
+    InfrastructureError: a guarantee is broken (nothing is written), or the bag is damaged (what could be read is).
 
     Args:
         bag: any bag that :class:`BagSource` reads.
@@ -80,10 +82,6 @@ def mutate_bag(
         limit: bundles at most.
         progress: called with the number of bundles that are done, and of all.
         intensities: topic -> intensity convention, where it is not to be recognised.
-
-    Raises:
-        UsageError: ``out`` exists, no such bag, topics are missing or unclear, a type cannot go into a ROS 1 bag.
-        InfrastructureError: a guarantee is broken (nothing is written), or the bag is damaged (what could be read is).
     """
     _refuse_transforms(mutations, out)
     pipeline, summary = MutationPipeline(mutations, seed, RELATION), MutationSummary()
@@ -118,8 +116,7 @@ def mutate_bag(
 def _refuse_transforms(mutations: Sequence[Mutation], out: Path) -> None:
     """Refuse changed transforms in a data set, whose calibration files are copied as they are.
 
-    Raises:
-        UsageError: naming the mutation.
+    Raises UsageError: naming the mutation.
     """
     if is_dataset(out) and (names := [name_of(type(m)) for m in mutations if m.about_transforms]):
         raise UsageError(f"--out {out}: {names[0]} changes transforms, which a data set has in files; write a bag")

@@ -69,9 +69,8 @@ class CallableArm:
     def ready(self) -> None:
         """Wait until the callable is made.
 
-        Raises:
-            UsageError: it cannot be made as the stack file says.
-            StackError: the process died or did not get ready in time.
+        Raises UsageError: it cannot be made as the stack file says. StackError: the process died or did not get ready
+        in time.
         """
         self._settle()
 
@@ -86,11 +85,7 @@ class CallableArm:
         """Nothing to do: a callable has no clock."""
 
     def stop(self) -> None:
-        """End the process.
-
-        Raises:
-            StackError: it has died since its last answer.
-        """
+        """End the process. Raises StackError: it has died since its last answer."""
         if self._process is not None:
             self._process.stop()
 
@@ -122,11 +117,7 @@ class CallableArm:
         return self._ticket
 
     def publish_only(
-        self,
-        bundle: Bundle,
-        changed: frozenset[str] = frozenset(),
-        source_ns: int | None = None,
-        delay_ns: int = 0,
+        self, bundle: Bundle, changed: frozenset[str] = frozenset(), source_ns: int | None = None, delay_ns: int = 0
     ) -> None:
         """Let time go on: a callable sees whole inputs only."""
         self._now_ns = max(self._now_ns, (bundle.stamp_ns if source_ns is None else source_ns) + delay_ns)
@@ -134,9 +125,8 @@ class CallableArm:
     def wait(self, ticket: CallTicket | UnansweredInput, until_s: float | None = None) -> Answer:
         """Return the answer to an input; FAILED if the callable raised an exception, which it survives.
 
-        Raises:
-            StackError: the callable exited, its process died, or it has not answered within the stack's deadline.
-            UsageError: no transform leads to the frame it asks for.
+        Raises StackError: the callable exited, its process died, or it has not answered within the stack's deadline.
+        UsageError: no transform leads to the frame it asks for.
         """
         if isinstance(ticket, UnansweredInput):
             return ticket.answer

@@ -100,8 +100,7 @@ class CasePlan:
 def load_cases(path: Path) -> CasePlan:
     """Read a plan; a relation file is looked for from the plan's directory.
 
-    Raises:
-        UsageError: unreadable, or no plan; names the file, the case, what was got and what was expected.
+    Raises UsageError: unreadable, or no plan; names the file, the case, what was got and what was expected.
     """
     data = read_mapping(path)
     refuse_unknown(data, ("schema", "made_by", "cases"), str(path))
@@ -118,8 +117,7 @@ def load_cases(path: Path) -> CasePlan:
 def write_cases(plan: CasePlan, path: Path) -> None:
     """Write a plan, whole or not at all.
 
-    Raises:
-        UsageError: it is larger than what is read. InfrastructureError: it cannot be written.
+    Raises UsageError: it is larger than what is read. InfrastructureError: it cannot be written.
     """
     text = yaml.dump(plan.as_plain(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     if len(text.encode()) > LARGEST_BYTES:

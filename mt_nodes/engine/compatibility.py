@@ -110,8 +110,7 @@ def default_relations(stack: Stack) -> tuple[str, ...]:
 def check_requirements(suite: Suite, stack: Stack, loop: bool = False, over_topics: bool | None = None) -> None:
     """Refuse relations that cannot judge a stack, ``loop`` in a closed one; see :func:`incompatibility`.
 
-    Raises:
-        UsageError: naming the first one and why.
+    Raises UsageError: naming the first one and why.
     """
     # Control and sham are always offered: where a stack has nothing for them to change, their pairs say so.
     for relation in suite.relations:
@@ -123,8 +122,7 @@ def check_requirements(suite: Suite, stack: Stack, loop: bool = False, over_topi
 def check_needs(sources: Sequence[Source], stack: Stack) -> None:
     """Refuse bags that lack a topic the stack needs besides its inputs.
 
-    Raises:
-        UsageError: naming the bag, the topic and what the bag has.
+    Raises UsageError: naming the bag, the topic and what the bag has.
     """
     for source in sources:
         for topic in stack.needs:

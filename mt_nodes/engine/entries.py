@@ -12,8 +12,7 @@ from mt_nodes.base.errors import UsageError
 def text(data: Mapping[str, Any], key: str, where: str, default: str | None = "") -> str:
     """Return a text that is not blank, or the default; None: there must be one.
 
-    Raises:
-        UsageError: names the place, the key and what was got.
+    Raises UsageError: names the place, the key and what was got.
     """
     value = data.get(key, default)
     if isinstance(value, str) and (value.strip() or value == default):
@@ -22,11 +21,7 @@ def text(data: Mapping[str, Any], key: str, where: str, default: str | None = ""
 
 
 def texts(data: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    """Return a list of texts; none without the key.
-
-    Raises:
-        UsageError: names the place, the key and what was got.
-    """
+    """Return a list of texts; none without the key. Raises UsageError: names the place, the key and what was got."""
     value = data.get(key, [])
     if isinstance(value, list) and all(isinstance(one, str) and one.strip() for one in value):
         return tuple(value)
@@ -34,22 +29,14 @@ def texts(data: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
 
 
 def flag(data: Mapping[str, Any], key: str, where: str) -> bool:
-    """Return a flag, which is false without the key.
-
-    Raises:
-        UsageError: names the place, the key and what was got.
-    """
+    """Return a flag, which is false without the key. Raises UsageError: names the place, the key and what was got."""
     if isinstance(value := data.get(key, False), bool):
         return value
     raise UsageError(f"{where}.{key}: got {value!r}, expected true or false")
 
 
 def mapping(value: Any, where: str, such_as: str = "") -> Mapping[str, Any]:
-    """Return a mapping.
-
-    Raises:
-        UsageError: names the place and what was got.
-    """
+    """Return a mapping. Raises UsageError: names the place and what was got."""
     if isinstance(value, dict):
         return value
     raise UsageError(f"{where}: got {value!r}, expected a mapping{such_as and f', such as {such_as}'}")

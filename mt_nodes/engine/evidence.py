@@ -100,13 +100,12 @@ def write_evidence(
 def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
     """Return the bundle that the source arm was given.
 
+    Raises UsageError: there is no such file. InfrastructureError: it is damaged, or holds no message of the leading
+    topic.
+
     Args:
         path: evidence of a pair. pair: which one.
         topics: of the stack's sensors, the leading one first; what is not there is left out.
-
-    Raises:
-        UsageError: there is no such file.
-        InfrastructureError: it is damaged, or holds no message of the leading topic.
     """
     with BagReader(path) as bag:
         found = {wire.topic: wire for wire in bag.wires()}
@@ -130,9 +129,8 @@ def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
 def read_evidence(path: Path, pair: Pair) -> EvidenceContents:
     """Return all that evidence holds of a pair.
 
-    Raises:
-        UsageError: there is no such file.
-        InfrastructureError: it is damaged, or an arm was given nothing that a sensor sends.
+    Raises UsageError: there is no such file. InfrastructureError: it is damaged, or an arm was given nothing that a
+    sensor sends.
     """
     with BagReader(path) as bag:
         wires = list(bag.wires())

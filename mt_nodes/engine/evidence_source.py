@@ -19,12 +19,8 @@ class EvidenceSource:
     """The bundle that the source arm was given, with its number in its episode; see
     :class:`mt_nodes.data.bags.bundles.Source`.
 
-    Args:
-        path: evidence of a pair. pair: which one. stack: whose sensors they are.
-
-    Raises:
-        UsageError: there is no such file.
-        InfrastructureError: it is damaged, or lacks what instants are told by.
+    ``path``: evidence of a pair. ``pair``: which one. ``stack``: whose sensors they are. Raises UsageError: there is no
+    such file. InfrastructureError: it is damaged, or lacks what instants are told by.
     """
 
     def __init__(self, path: Path, pair: Pair, stack: Stack) -> None:

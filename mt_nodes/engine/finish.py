@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.base.record_shapes import NUMBER, TEXT_OR_NULL, Shape, expect_shape
-from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.score_file import read_scores
@@ -63,6 +63,9 @@ def sum_up(
 ) -> Summary:
     """Return the summary of a results directory, its waivers applied; write nothing.
 
+    Raises UsageError: there is no journal, or the waivers are none. InfrastructureError: a line of the journal is
+    damaged.
+
     Args:
         out: results directory, with a journal.
         relations: that were offered.
@@ -70,10 +73,6 @@ def sum_up(
         tables: takes in the lines of the journal meanwhile.
         amend: changes the summary before waivers are applied.
         run_notes: see :func:`mt_nodes.engine.summary.summary.summarise`.
-
-    Raises:
-        UsageError: there is no journal, or the waivers are none.
-        InfrastructureError: a line of the journal is damaged.
     """
     violated: list[Line] = []
     lines: Iterable[Line] = read_journal(out / "result.jsonl")
@@ -102,8 +101,7 @@ def write_summary(out: Path, summary: Mapping[str, Any]) -> None:
 def read_summary(out: Path) -> Summary:
     """Return the ``summary.json`` of a results directory.
 
-    Raises:
-        InfrastructureError: it is missing, damaged or no summary.
+    Raises InfrastructureError: it is missing, damaged or no summary.
     """
     path = out / "summary.json"
     data = read_result(

@@ -38,11 +38,7 @@ class Journal:
     """Appends to ``result.jsonl``; opening an existing one goes on with it. A context manager."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file.
-
-        Raises:
-            InfrastructureError: what is there already is damaged.
-        """
+        """Open or make the file. Raises InfrastructureError: what is there already is damaged."""
         self._file = LineFile(path)
         self._condition: dict[str, Any] | None = None
         self._outcomes = PairTable(1)
@@ -75,8 +71,7 @@ class Journal:
     def condition(self, condition: Mapping[str, Any]) -> None:
         """Write the first line; when the journal has one, it must be the same.
 
-        Raises:
-            UsageError: the run that is being resumed was made under another condition.
+        Raises UsageError: the run that is being resumed was made under another condition.
         """
         line = jsonable({"schema": SCHEMA, "type": "condition", **condition})
         if self._condition is None:
@@ -86,11 +81,7 @@ class Journal:
             refuse_other_condition(self._file.path, self._condition, line)
 
     def verdict(self, verdict: Verdict) -> str:
-        """Write one verdict and return the line.
-
-        Raises:
-            ValueError: the pair has a verdict already.
-        """
+        """Write one verdict and return the line. Raises ValueError: the pair has a verdict already."""
         pair = verdict.pair
         if pair in self._outcomes:
             raise ValueError(f"{self._file.path}: pair {pair} has a verdict already; every pair ends exactly once")
@@ -119,11 +110,7 @@ def _code(outcome: Outcome) -> bytes:
 
 
 def refuse_other_condition(path: Path, was: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse to go on with a journal whose first line would be another now.
-
-    Raises:
-        UsageError: saying what differs.
-    """
+    """Refuse to go on with a journal whose first line would be another now. Raises UsageError: saying what differs."""
     keys = [k for k in {**was, **now} if was.get(k) != now.get(k)]
     if keys:
         differences = ", ".join(f"{k}: was {was.get(k)!r}, is {now.get(k)!r}" for k in keys)
@@ -133,9 +120,7 @@ def refuse_other_condition(path: Path, was: Mapping[str, Any], now: Mapping[str,
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of a journal, checked, without their checksums; a torn last line is left out.
 
-    Raises:
-        UsageError: there is no such file.
-        InfrastructureError: a line is damaged.
+    Raises UsageError: there is no such file. InfrastructureError: a line is damaged.
     """
     if not path.is_file():
         raise UsageError(f"no journal {path}; expected the result.jsonl of a results directory")

@@ -142,11 +142,7 @@ class Engine:
         return [with_truth(verdict, offer.relation, source, outputs, effects) for verdict in verdicts]
 
     def _known(self, offer: Offer, judge: Relation, source: Bundle) -> Bundle:
-        """Return the bundle with what is known beforehand.
-
-        Raises:
-            PluginError: finding that out failed.
-        """
+        """Return the bundle with what is known beforehand. Raises PluginError: finding that out failed."""
         try:
             facts = self._knows(offer, judge, source)
         except Exception as error:
@@ -221,8 +217,7 @@ def judge_for(offer: Offer, judge: Relation) -> Relation:
 def unmet_condition(judge: Relation, bundle: Bundle, source: Output) -> str | None:
     """Return why a relation does not apply to a source output; None if all its conditions are met.
 
-    Raises:
-        PluginError: a condition failed.
+    Raises PluginError: a condition failed.
     """
     for condition in judge.given:
         with name_errors(condition, "unmet"):

@@ -55,8 +55,7 @@ def with_truth(
 ) -> Verdict:
     """Return a decided verdict with the mark ``truth``: ``case``, and ``reason`` where the labels cannot tell.
 
-    Args:
-        judge: the relation. bundle: the source, with labels. outputs: of the source and of the follow-up arm.
+    ``judge``: the relation. ``bundle``: the source, with labels. ``outputs``: of the source and of the follow-up arm.
     """
     if not verdict.outcome.decided:
         return verdict

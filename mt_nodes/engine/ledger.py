@@ -41,11 +41,7 @@ class Ledger:
     """Appends to the ledger of a results directory; opening an existing one goes on with it. A context manager."""
 
     def __init__(self, directory: Path) -> None:
-        """Open or make the ledger.
-
-        Raises:
-            InfrastructureError: what is there already is damaged.
-        """
+        """Open or make the ledger. Raises InfrastructureError: what is there already is damaged."""
         self._directory = directory
         self._file = LineFile(directory / FILE)
         self._known = PairTable(hashlib.sha256().digest_size)
@@ -72,9 +68,7 @@ class Ledger:
         """Record one follow-up and return the line; None when a resumed run made the same one again.
 
         ``baseline`` is the same of what went to the source arm in place of the source, None where that was the source.
-
-        Raises:
-            InfrastructureError: the pair was recorded with another follow-up: it was not made again bit for bit.
+        Raises InfrastructureError: the pair was recorded with another follow-up: it was not made again bit for bit.
         """
         name, hashes = str(pair.followup), {"sha256": sha256_of_followup(followup)}
         milder = {} if baseline is None else {"baseline": {"sha256": sha256_of_followup(baseline[-1])}}
@@ -93,13 +87,12 @@ class Ledger:
     def episode(self, pair: Pair, draws: Sequence[Draw], sha256: str, about: Mapping[str, Any]) -> str | None:
         """Record one episode of the closed loop and return the line; None when a resumed run drove the same again.
 
+        Raises InfrastructureError: the pair was recorded with another trace: it was not driven again bit for bit.
+
         Args:
             pair: of the follow-up.
             draws: of the changes of its scenario.
             sha256: of its trace. about: what else is to be known of it.
-
-        Raises:
-            InfrastructureError: the pair was recorded with another trace: it was not driven again bit for bit.
         """
         if self._is_recorded(pair, sha256):
             return None
@@ -115,11 +108,7 @@ class Ledger:
         self._file.close()
 
     def _is_recorded(self, pair: Pair, both: str) -> bool:
-        """Tell whether this very follow-up is recorded already.
-
-        Raises:
-            InfrastructureError: another one is.
-        """
+        """Tell whether this very follow-up is recorded already. Raises InfrastructureError: another one is."""
         known = self._known.get(pair.followup)
         if known is not None and known.hex() != both:
             raise InfrastructureError(
@@ -152,9 +141,7 @@ class Ledger:
 def read_ledger(directory: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of a ledger, checked, without their checksums.
 
-    Raises:
-        UsageError: there is none.
-        InfrastructureError: a line is damaged.
+    Raises UsageError: there is none. InfrastructureError: a line is damaged.
     """
     if not (directory / FILE).is_file():
         raise UsageError(f"{directory} has no {FILE}; expected a results directory")
@@ -164,8 +151,7 @@ def read_ledger(directory: Path) -> Iterator[dict[str, Any]]:
 def find_followup(directory: Path, pair: Pair) -> dict[str, Any]:
     """Return the ledger line of a pair's follow-up (control and sham: the one that all their checks share).
 
-    Raises:
-        UsageError: the ledger does not have it.
+    Raises UsageError: the ledger does not have it.
     """
     name = str(pair.followup)
     for line in read_ledger(directory):
@@ -177,8 +163,7 @@ def find_followup(directory: Path, pair: Pair) -> dict[str, Any]:
 def find_followups(directory: Path, pair: Pair) -> list[dict[str, Any]]:
     """Return the ledger lines of all that was sent in the episode of a pair that stands for it as a whole, in order.
 
-    Raises:
-        UsageError: the ledger has none.
+    Raises UsageError: the ledger has none.
     """
     target = pair.followup
     named = [(Pair.parse(line["pair"]), line) for line in read_ledger(directory) if line["relation"] == pair.relation]
@@ -198,8 +183,7 @@ def baseline_of(line: dict[str, Any]) -> dict[str, Any] | None:
 def load_draws(directory: Path, line: dict[str, Any]) -> list[Draw]:
     """Return the draws of a ledger line, arrays and numbers as they were.
 
-    Raises:
-        InfrastructureError: the file of the arrays is missing or damaged.
+    Raises InfrastructureError: the file of the arrays is missing or damaged.
     """
     if line["arrays"] is None:
         return [_unpack(draw, {}) for draw in line["draw"]]

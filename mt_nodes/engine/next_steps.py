@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.recorded_pair import command
@@ -86,8 +86,7 @@ def _search(request: Mapping[str, Any], found: Headline) -> NextStep:
 def _request(results_dir: Path) -> Mapping[str, Any]:
     """Return what was asked of a run, nothing where its record is not there or does not say.
 
-    Raises:
-        InfrastructureError: the record is damaged.
+    Raises InfrastructureError: the record is damaged.
     """
     path = results_dir / FILE
     if not path.is_file():

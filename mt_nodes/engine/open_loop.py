@@ -111,8 +111,7 @@ class OpenLoop:
     def settling(self, bundle: Bundle, stretch: int | None = None) -> frozenset[str]:
         """Return the ids of the relations that do not judge this instant; ask once for each, in order.
 
-        Args:
-            stretch: the case that it is of, by its first bundle: each begins with arms that agree.
+        ``stretch``: the case that it is of, by its first bundle: each begins with arms that agree.
         """
         return frozenset(loop.judge.id for loop in self._loops if loop.settles(bundle.stamp_ns, stretch))
 

@@ -34,11 +34,7 @@ class PairTable:
         return found if any(found) else None
 
     def put(self, pair: Pair, value: bytes) -> None:
-        """Keep the value of a pair.
-
-        Raises:
-            ValueError: it has another size, or is all zeros.
-        """
+        """Keep the value of a pair. Raises ValueError: it has another size, or is all zeros."""
         if len(value) != self._size or not any(value):
             raise ValueError(f"got {value!r} for {pair}, expected {self._size} bytes that are not all zero")
         self._count += pair not in self

@@ -84,8 +84,7 @@ class PairView:
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> PairView:
         """Build from arrays by name; those that are missing are empty.
 
-        Raises:
-            ValueError: an array has the wrong shape.
+        Raises ValueError: an array has the wrong shape.
         """
         for name, array in arrays.items():
             if array.shape[1:] != SHAPES[name]:
@@ -109,8 +108,7 @@ class PairView:
 def load_view(path: Path) -> PairView:
     """Read the arrays of a :class:`PairView` by name from an ``.npz``; those that are missing stay empty.
 
-    Raises:
-        InfrastructureError: the file cannot be read or an array has the wrong shape.
+    Raises InfrastructureError: the file cannot be read or an array has the wrong shape.
     """
     try:
         with np.load(path, allow_pickle=False) as file:

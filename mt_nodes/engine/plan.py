@@ -65,6 +65,9 @@ class ReplayRequest(PlainData):
     recorded: str = param("", help="results directory whose draws are used again")
     first_episode: int = param(0, low=0, help="number of the first bag's episode")
     report: bool = param(True, help="make tables and report at the end")
+    most_evidence: int | None = param(
+        None, low=0, help="keep the evidence of at most N violated pairs of each relation (default: of all)"
+    )
     from_evidence: bool = param(False, help="the bag is the evidence of the one pair")
     shrunk: str = param("", help="reduced input of the one pair, from `mt shrink`")
     first_pairs: tuple[str, ...] = param((), help="pairs that are judged before all others")
@@ -104,11 +107,7 @@ class ReplayedTopic(NamedTuple):
 
 
 def check_request(request: ReplayRequest, stack: Stack) -> None:
-    """Refuse what cannot run.
-
-    Raises:
-        UsageError: saying what to type instead.
-    """
+    """Refuse what cannot run. Raises UsageError: saying what to type instead."""
     for name, value, known in (
         ("--mode", request.mode, MODES),
         ("--pace", request.pace, PACES),
@@ -168,8 +167,7 @@ def stack_process(
 ) -> Process | None:
     """Return the process of the stack in one arm; None when somebody else starts it.
 
-    Args:
-        report_errors: whether a callable that raises an exception goes on, and reports it.
+    ``report_errors``: whether a callable that raises an exception goes on, and reports it.
     """
     if stack.external:
         return None
@@ -207,8 +205,7 @@ def simulator_processes(
 ) -> tuple[Process, Process | None]:
     """Return the process of the simulator node, and that of the stack in its domain (None for an external one).
 
-    Args:
-        parameters: of the node, as text; empty ones are left out. out: where stack and transforms were saved.
+    ``parameters``: of the node, as text; empty ones are left out. ``out``: where stack and transforms were saved.
     """
     domain = user_domain(base_env)
     words = [word for name, text in parameters.items() if text for word in ("-p", f"{name}:={text}")]
@@ -243,6 +240,7 @@ def realtime_nodes(
 
     Replayer, mutator, monitor and one instance of the stack are in the first domain, as beside a live stack; the
     other instance is in the second. The monitor says ``/mt/verdicts`` in the first.
+    Raises UsageError: nodes that run alone cannot do that.
 
     Args:
         request: what is replayed; one bag and one relation.
@@ -250,9 +248,6 @@ def realtime_nodes(
         topics: topic of the bag -> topic in the first domain.
         out: where stack and transforms were saved.
         domains: of the source arm and of the follow-up arm.
-
-    Raises:
-        UsageError: nodes that run alone cannot do that.
     """
     _check_realtime_nodes(request, stack)
     source, followup = domains

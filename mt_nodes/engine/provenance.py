@@ -48,8 +48,7 @@ def knowing(request: Mapping[str, Any]) -> Iterator[None]:
 def seal(out: Path, said: Mapping[str, Any]) -> str:
     """Return the seal of what a record says, and of the files beside it that name code.
 
-    Args:
-        out: results directory. said: what it says, as JSON has it.
+    ``out``: results directory. ``said``: what it says, as JSON has it.
     """
     digest = hmac.new(_key(), json.dumps(said, sort_keys=True).encode(), hashlib.sha256)
     for name in _FILES:
@@ -61,11 +60,9 @@ def seal(out: Path, said: Mapping[str, Any]) -> str:
 def refuse_foreign(out: Path, said: Mapping[str, Any], sealed: Any, request: Mapping[str, Any]) -> None:
     """Refuse to execute what a directory names if this user has not written it.
 
-    Args:
-        out: results directory. said: what was sealed. sealed: the seal that is there. request: what names code.
-
-    Raises:
-        UsageError: naming the code.
+    ``out``: results directory. ``said``: what was sealed. ``sealed``: the seal that is there. ``request``: what names
+    code.
+    Raises UsageError: naming the code.
     """
     told = {f"plugins {path}" for path in plugins.directories()}.union(*_known)
     named = [code for code in code_named(request) if code not in told]

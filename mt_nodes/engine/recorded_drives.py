@@ -45,11 +45,7 @@ class RecordedDrives:
 def episode_lines(results_dir: Path, pairs: Collection[Pair] | None = None) -> dict[Pair, dict[str, Any]]:
     """Return the ledger lines of episodes by the follow-up's pair.
 
-    Args:
-        pairs: those that are wanted; None: all.
-
-    Raises:
-        MtError: there is no ledger, or it is damaged.
+    ``pairs``: those that are wanted; None: all. Raises MtError: there is no ledger, or it is damaged.
     """
     followups = None if pairs is None else {pair.followup for pair in pairs}
     named = ((Pair.parse(line["pair"]), line) for line in read_ledger(results_dir) if line["type"] == "episode")
@@ -59,8 +55,7 @@ def episode_lines(results_dir: Path, pairs: Collection[Pair] | None = None) -> d
 def episode_line(results_dir: Path, pair: Pair) -> dict[str, Any]:
     """Return the ledger line of a pair of drives.
 
-    Raises:
-        MtError: there is no ledger, or it is damaged; or nobody drove.
+    Raises MtError: there is no ledger, or it is damaged; or nobody drove.
     """
     for line in episode_lines(results_dir, [pair]).values():
         return line
@@ -73,8 +68,7 @@ def episode_line(results_dir: Path, pair: Pair) -> dict[str, Any]:
 def load_recorded_drives(results_dir: Path, line: Line) -> RecordedDrives:
     """Return what a ledger line tells of: the changes are applied once more, with the draws of then.
 
-    Raises:
-        InfrastructureError: a trace is missing, damaged or of another world, or the world cannot be made again.
+    Raises InfrastructureError: a trace is missing, damaged or of another world, or the world cannot be made again.
     """
     try:
         setting = _setting(line["scenario"])

@@ -48,9 +48,8 @@ class RecordedPair:
     def find(cls, directory: Path, text: str) -> RecordedPair:
         """Look a pair up, and the plugins that the run was given.
 
-        Raises:
-            UsageError: there is no such run, pair or follow-up; or it names code, and this user has not written it.
-            InfrastructureError: what there is is damaged.
+        Raises UsageError: there is no such run, pair or follow-up; or it names code, and this user has not written it.
+        InfrastructureError: what there is is damaged.
         """
         pair, about = Pair.parse(text), read_record(directory)
         refuse_foreign_record(directory, about)
@@ -82,13 +81,8 @@ class RecordedPair:
 
         Files that are not found from here are looked for from where the run was started. It goes in lockstep, which
         time has no part in.
-
-        Args:
-            transport: another one than the run's.
-            bag: where the pair's bag is now.
-
-        Raises:
-            UsageError: it was no replay; the bag or the relation is not there.
+        ``transport``: another one than the run's. ``bag``: where the pair's bag is now.
+        Raises UsageError: it was no replay; the bag or the relation is not there.
         """
         if self.live:
             raise UsageError(
@@ -129,8 +123,7 @@ class RecordedPair:
     def relation(self, requested: Sequence[str]) -> str:
         """Return the name, or file, of the relation whose check judged the pair, of those that the run was asked for.
 
-        Raises:
-            UsageError: none of them has its id any more.
+        Raises UsageError: none of them has its id any more.
         """
         names = [self.located(name) for name in requested]
         for name in names:

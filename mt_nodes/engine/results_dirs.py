@@ -20,8 +20,7 @@ def cells_of(directory: Path) -> dict[str, Path]:
 def results_of(directory: Path) -> list[Path]:
     """Return the results directories that one stands for: itself, a campaign's cells, or what a search found.
 
-    Raises:
-        UsageError: there is none.
+    Raises UsageError: there is none.
     """
     for places in ([directory], list(cells_of(directory).values()), [directory / CONFIRMED]):
         if found := [place for place in places if (place / _JOURNAL).is_file()]:

@@ -19,11 +19,10 @@ from mt_nodes import __version__
 from mt_nodes.base.control_group import delegation
 from mt_nodes.base.directories import cannot_write, new_directory
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.jsonl import jsonable
+from mt_nodes.base.jsonl import jsonable, read_result, write_result
 from mt_nodes.base.params import plain
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
-from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.engine.provenance import refuse_foreign, seal
 from mt_nodes.stacks.stack import Stack
@@ -64,9 +63,7 @@ class Judge(Protocol):
 def in_directory(out: str | None, run_at: Callable[[Path], R], save: Callable[[R], None]) -> R:
     """Return a run in a directory of its own, a new one below ``mt_results`` when ``out`` is empty, and save it there.
 
-    Raises:
-        UsageError: the directory holds another run.
-        InfrastructureError: it cannot be written.
+    Raises UsageError: the directory holds another run. InfrastructureError: it cannot be written.
     """
     place = new_directory(out)
     run = run_at(place)
@@ -129,8 +126,7 @@ def _sealed(record: Record) -> Record:
 def refuse_foreign_record(out: Path, record: Record) -> None:
     """Refuse to execute what the record of a directory names if this user has not written it.
 
-    Raises:
-        UsageError: naming the code.
+    Raises UsageError: naming the code.
     """
     refuse_foreign(out, _sealed(record), record.get("seal", ""), record["request"])
 
@@ -138,9 +134,7 @@ def refuse_foreign_record(out: Path, record: Record) -> None:
 def read_record(out: Path) -> Record:
     """Return the record of a results directory.
 
-    Raises:
-        UsageError: there is none.
-        InfrastructureError: it is damaged.
+    Raises UsageError: there is none. InfrastructureError: it is damaged.
     """
     path = out / FILE
     if not path.is_file():
@@ -155,8 +149,7 @@ def read_record(out: Path) -> Record:
 def request_of(out: Path, key: str, command: str) -> Record:
     """Return what was asked of the run in a directory, to execute it; its key, which no other kind has, tells the kind.
 
-    Raises:
-        UsageError: there is none, or it is of another command, or names code and this user has not written it.
+    Raises UsageError: there is none, or it is of another command, or names code and this user has not written it.
     """
     record = read_record(out)
     request: Record = record["request"]
@@ -169,8 +162,7 @@ def request_of(out: Path, key: str, command: str) -> Record:
 def note_resumed(out: Path, relations: Sequence[Judge], stack: Stack) -> None:
     """Note in the record that the run goes on, and take away what it was summed up to.
 
-    Raises:
-        UsageError: it would not be the same run any more: a relation or the stack has changed.
+    Raises UsageError: it would not be the same run any more: a relation or the stack has changed.
     """
     record = read_record(out)
     before = {r["id"]: r for r in record["relations"]}

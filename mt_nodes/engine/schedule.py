@@ -22,9 +22,7 @@ class Schedule:
 
     With cases a relation is offered on the frames of its own, with its draw; control and sham are on all frames of all
     cases. What lies between cases is played only where a stack remembers it, and judged by nobody.
-
-    Args:
-        cases: with ids of relations in place of names of files; none: everything is offered on every bundle.
+    ``cases``: with ids of relations in place of names of files; none: everything is offered on every bundle.
     """
 
     def __init__(self, cases: Sequence[PlannedCase] = ()) -> None:

@@ -47,8 +47,7 @@ class ScoreFile:
 def read_scores(out: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of a results directory, none where the stack says nothing with a score.
 
-    Raises:
-        InfrastructureError: a line is damaged.
+    Raises InfrastructureError: a line is damaged.
     """
     if (out / FILE).is_file():
         yield from read_lines(out / FILE, SHAPES)

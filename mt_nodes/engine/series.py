@@ -120,9 +120,7 @@ class Series:
     """The series of a run that goes on: :meth:`add` what is heard, :meth:`end` when an episode or a segment does.
 
     Of each instant numbers are kept: 8 bytes for each that a check reads, of each arm, and 13 more.
-
-    Args:
-        whole: whether a series is an episode; otherwise it is a segment, named by its first bundle.
+    ``whole``: whether a series is an episode; otherwise it is a segment, named by its first bundle.
     """
 
     def __init__(self, whole: bool = True) -> None:

@@ -20,11 +20,7 @@ class Silence:
     counts: dict[str, int] = field(default_factory=dict)
 
     def note(self, arm: Arm, answer: Answer) -> None:
-        """Take an answer in.
-
-        Raises:
-            StackError: the arm has been silent for too long to be alive.
-        """
+        """Take an answer in. Raises StackError: the arm has been silent for too long to be alive."""
         count = self.counts.get(arm.name, 0) + 1 if answer.status is AnswerStatus.SILENT else 0
         self.counts[arm.name] = count
         if count >= HANGS_AFTER:

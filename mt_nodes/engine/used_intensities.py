@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.data.messages import Bundle
 
 FILE = "used_intensities.json"
@@ -19,11 +19,7 @@ class UsedIntensities:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Go on with what the results directory has.
-
-        Raises:
-            InfrastructureError: it is damaged.
-        """
+        """Go on with what the results directory has. Raises InfrastructureError: it is damaged."""
         self._directory, self._known = directory, read_used_intensities(directory)
 
     def note(self, bundle: Bundle) -> None:
@@ -37,8 +33,7 @@ class UsedIntensities:
 def read_used_intensities(directory: Path) -> dict[str, str]:
     """Return LiDAR topic -> what its intensities were taken for; nothing where no change used any.
 
-    Raises:
-        InfrastructureError: the file is damaged.
+    Raises InfrastructureError: the file is damaged.
     """
     path = directory / FILE
     if not path.is_file():

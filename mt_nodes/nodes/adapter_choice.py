@@ -11,8 +11,7 @@ from mt_nodes.stacks.message_adapter import Adapter, adapter_for
 def adapter_of(role: str, output: OutputTopic) -> Adapter:
     """Return the adapter that a stack file asks for.
 
-    Raises:
-        UsageError: there is none (names those that exist), or it does not take what is given.
+    Raises UsageError: there is none (names those that exist), or it does not take what is given.
     """
     if output.fields:
         return ByFields(role, output.type, output.fields)

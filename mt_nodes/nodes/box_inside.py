@@ -92,8 +92,7 @@ class Inside:
     def refuse_leaks(self) -> None:
         """Raise when somebody is here who may not be, or would act on commands; while that is not sure, give nothing.
 
-        Raises:
-            IsolationError: naming him.
+        Raises IsolationError: naming him.
         """
         found = endpoints(self._node, self._ours, self._watched.concerns)
         self._suspicion.take(

@@ -32,8 +32,7 @@ class ByFields(Adapter):
     def __init__(self, role: str, type_name: str, fields: Mapping[str, Any]) -> None:
         """Look every path up in the type.
 
-        Raises:
-            UsageError: the type is not installed, or it has no such fields; says what there is.
+        Raises UsageError: the type is not installed, or it has no such fields; says what there is.
         """
         where = f"outputs.{role}.fields"
         self.type, self.role = type_name, role  # type: ignore[misc]
@@ -49,11 +48,7 @@ class ByFields(Adapter):
         return stamp_of(message) if source is None else source.nanoseconds(message)
 
     def decode(self, message: Any) -> OutputPart:
-        """Read what the paths lead to.
-
-        Raises:
-            ValueError: one leads beyond the end of a list.
-        """
+        """Read what the paths lead to. Raises ValueError: one leads beyond the end of a list."""
         if self.role == "control":
             return self._control(message)
         if self.role == "free_space":
@@ -209,8 +204,7 @@ def _yaw(source: FieldSource, item: Any) -> float:
 def fields_of(type_name: str) -> dict[str, str]:
     """Return the fields of ``pkg/Name`` with their types as rclpy tells them; none of what is no message.
 
-    Raises:
-        UsageError: its package is not installed.
+    Raises UsageError: its package is not installed.
     """
     package, slash, name = type_name.partition("/")
     if not slash or not name.isidentifier():

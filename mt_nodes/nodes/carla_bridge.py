@@ -107,11 +107,7 @@ class CarlaBridge:
         self._channel.hear(f"/carla/{role}/collision", "carla_msgs/msg/CarlaCollisionEvent", self._collided)
 
     def spawn(self, thing: SimulatedObject) -> None:
-        """Put somebody or something there.
-
-        Raises:
-            UsageError: there is no blueprint for its kind.
-        """
+        """Put somebody or something there. Raises UsageError: there is no blueprint for its kind."""
         id_ = self._spawn(self._blueprint(thing.kind, thing.label, thing.name), thing.name, self._pose(thing.pose))
         if thing.moves:
             self._spawn("actor.pseudo.control", "control", self._channel.make("geometry_msgs/msg/Pose"), id_)
@@ -133,11 +129,7 @@ class CarlaBridge:
         self._channel.send("/carla/weather_control", message)
 
     def lights(self, colours: Mapping[str, str]) -> None:
-        """Refuse lights, unless CARLA's are to shine as they like.
-
-        Raises:
-            UsageError: there are any.
-        """
+        """Refuse lights, unless CARLA's are to shine as they like. Raises UsageError: there are any."""
         if colours and not self.settings.own_lights:
             raise UsageError(
                 f"traffic lights {', '.join(sorted(colours))}: CARLA's cannot be set over its ROS bridge; choose a map "
@@ -154,11 +146,7 @@ class CarlaBridge:
         self._channel.send(f"/carla/{self.settings.role}/vehicle_control_cmd", message)
 
     def tick(self) -> None:
-        """Make one step.
-
-        Raises:
-            InfrastructureError: its odometry does not come in time.
-        """
+        """Make one step. Raises InfrastructureError: its odometry does not come in time."""
         self._settle()
         self._hit.clear()
         if not self._stepped(self.settings.timeout_s):

@@ -48,8 +48,7 @@ class SimulatorChannel(Protocol):
 def service_class(type_name: str) -> Any:
     """Return the class of ``package/srv/Name``.
 
-    Raises:
-        UsageError: naming the package that carries the type, and where to get it.
+    Raises UsageError: naming the package that carries the type, and where to get it.
     """
     package, _, name = type_name.split("/")
     try:
@@ -61,8 +60,7 @@ def service_class(type_name: str) -> Any:
 class RosChannel:
     """A :class:`SimulatorChannel` over rclpy.
 
-    Args:
-        domain: where the other system is. timeout_s: the longest wait for anything it should do.
+    ``domain``: where the other system is. ``timeout_s``: the longest wait for anything it should do.
     """
 
     def __init__(self, domain: int, timeout_s: float = 30.0) -> None:
@@ -76,11 +74,7 @@ class RosChannel:
         self._changed = threading.Condition()
 
     def make(self, type_name: str) -> Any:
-        """Return an empty message, or request of a service.
-
-        Raises:
-            UsageError: its package is not installed.
-        """
+        """Return an empty message, or request of a service. Raises UsageError: its package is not installed."""
         if "/srv/" not in type_name:
             return message_class(type_name)()
         kind = service_class(type_name)
@@ -88,11 +82,7 @@ class RosChannel:
         return kind.Request()
 
     def send(self, topic: str, message: Any) -> None:
-        """Publish a message, once somebody listens.
-
-        Raises:
-            InfrastructureError: nobody does in time.
-        """
+        """Publish a message, once somebody listens. Raises InfrastructureError: nobody does in time."""
         publisher = self._publishers.get(topic)
         if publisher is None:
             publisher = self._publishers[topic] = self._node.create_publisher(type(message), topic, USUAL)
@@ -111,11 +101,7 @@ class RosChannel:
         self._subscriptions[topic] = self._node.create_subscription(message_class(type_name), topic, received, USUAL)
 
     def call(self, service: str, request: Any) -> Any:
-        """Return a service's response.
-
-        Raises:
-            InfrastructureError: nobody offers it, or answers in time.
-        """
+        """Return a service's response. Raises InfrastructureError: nobody offers it, or answers in time."""
         if service not in self._clients:
             kind = service_class(self._requests[type(request)])
             self._clients[service] = self._node.create_client(kind, service)

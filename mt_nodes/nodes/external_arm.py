@@ -38,8 +38,7 @@ class ExternalArm(RosArm):
     def ready(self) -> None:
         """Look who is there; nothing is waited for: :meth:`presence` tells of one that is not.
 
-        Raises:
-            IsolationError: the domain holds nodes that the stack file does not name.
+        Raises IsolationError: the domain holds nodes that the stack file does not name.
         """
         self._look()
         self.refuse_unexpected_nodes()

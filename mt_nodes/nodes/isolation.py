@@ -43,11 +43,7 @@ class Isolation:
         return sorted(name for name in others if name not in allowed and not name.startswith(HARMLESS))
 
     def refuse_unexpected_nodes(self) -> None:
-        """Raise when there are any.
-
-        Raises:
-            IsolationError: naming them.
-        """
+        """Raise when there are any. Raises IsolationError: naming them."""
         if unexpected := self.unexpected_nodes():
             raise IsolationError(
                 f"{self._where} holds nodes that are not the stack's: {', '.join(unexpected)}; "
@@ -57,8 +53,7 @@ class Isolation:
     def refuse_second_publishers(self, played: Iterable[str], received: Iterable[str]) -> None:
         """Raise when somebody beside us publishes what the arm plays, or more than one what it hears.
 
-        Raises:
-            IsolationError: naming topic and nodes.
+        Raises IsolationError: naming topic and nodes.
         """
         for topic in played:
             self._refuse(topic, partial(self._other_publishers, topic), "nobody but this arm")

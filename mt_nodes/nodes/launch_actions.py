@@ -35,9 +35,9 @@ from launch_ros.actions import Node
 
 from mt_nodes.base.environment import free_domains, ros_environment, user_domain
 from mt_nodes.base.errors import MtError, UsageError, suggest
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.params import plain
 from mt_nodes.base.processes import Process
-from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.arguments import Argument, request_from_texts
 from mt_nodes.cli.options import settings
 from mt_nodes.data.transforms import dump_transforms
@@ -90,11 +90,7 @@ def declared(arguments: Iterable[Argument]) -> list[Any]:
 
 
 def replay(context: Any) -> list[Any]:
-    """Make a run directory of the arguments and start its suite.
-
-    Raises:
-        MtError: what was asked cannot run.
-    """
+    """Make a run directory of the arguments and start its suite. Raises MtError: what was asked cannot run."""
     texts = _texts(context, REPLAY_ARGUMENTS)
     run = Run.create(request_from_texts(REPLAY_ARGUMENTS, texts), texts["out"])
     suite = _with_ros(suite_process(run.out, context.environment), texts, context)
@@ -104,8 +100,7 @@ def replay(context: Any) -> list[Any]:
 def live(context: Any) -> list[Any]:
     """Make a run directory of a configuration file and start its suite beside the stack that runs.
 
-    Raises:
-        MtError: what was asked cannot run.
+    Raises MtError: what was asked cannot run.
     """
     return _live(context, lambda config: None)
 
@@ -113,8 +108,7 @@ def live(context: Any) -> list[Any]:
 def vehicle(context: Any) -> list[Any]:
     """Do as :func:`live` does, once ``mt doctor --vehicle`` finds no error in this computer and the configuration.
 
-    Raises:
-        MtError: what was asked cannot run, or not here.
+    Raises MtError: what was asked cannot run, or not here.
     """
     return _live(context, refuse_what_is_not_safe)
 
@@ -131,8 +125,7 @@ def _live(context: Any, check: Callable[[LiveConfig], None]) -> list[Any]:
 def inline(context: Any) -> list[Any]:
     """Start ``mt inline``, in the domain of the shell where the configuration names none.
 
-    Raises:
-        MtError: ``arm`` is neither true nor false.
+    Raises MtError: ``arm`` is neither true nor false.
     """
     texts = _texts(context, INLINE_ARGUMENTS)
     if texts["arm"] not in ("true", "false"):
@@ -176,9 +169,7 @@ def nodes(context: Any) -> list[Any]:
     """Start replayer, mutator, monitor and two instances of a stack, each a node that runs alone.
 
     The replayer starts when all others are up. The monitor's verdicts stay on their topic until the user interrupts.
-
-    Raises:
-        MtError: what was asked cannot run.
+    Raises MtError: what was asked cannot run.
     """
     texts = _texts(context, NODE_ARGUMENTS)
     scratch = tempfile.TemporaryDirectory(prefix="mt_nodes_")
@@ -202,8 +193,7 @@ def nodes(context: Any) -> list[Any]:
 def simulator(context: Any) -> list[Any]:
     """Start a world, and the stack that drives through it, in the domain of the shell; its end ends the launch.
 
-    Raises:
-        MtError: there is no such stack.
+    Raises MtError: there is no such stack.
     """
     texts = _texts(context, SIMULATOR_ARGUMENTS)
     stack = load_stack(texts["stack"])

@@ -21,8 +21,7 @@ _NAMESPACE = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*")
 def place_of(texts: Mapping[str, str], configurations: Mapping[str, Any]) -> str:
     """Return the whole namespace, with a slash before and none behind; empty for the root.
 
-    Raises:
-        UsageError: what was typed is no name.
+    Raises UsageError: what was typed is no name.
     """
     own, around = namespace(texts), str(configurations.get("ros_namespace") or "")
     parts = [own] if own.startswith("/") else [around, own]
@@ -30,11 +29,7 @@ def place_of(texts: Mapping[str, str], configurations: Mapping[str, Any]) -> str
 
 
 def remappings(texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the remappings that were typed.
-
-    Raises:
-        UsageError: one has another form.
-    """
+    """Return the remappings that were typed. Raises UsageError: one has another form."""
     pairs = [word.split(":=") for word in texts["remap"].split()]
     for pair in pairs:
         if len(pair) != 2 or not all(pair):
@@ -43,11 +38,7 @@ def remappings(texts: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def namespace(texts: Mapping[str, str]) -> str:
-    """Return the namespace that was typed, empty for none.
-
-    Raises:
-        UsageError: it is no name.
-    """
+    """Return the namespace that was typed, empty for none. Raises UsageError: it is no name."""
     name = texts["namespace"]
     if name and not _NAMESPACE.fullmatch(name):
         raise UsageError(f"namespace: got '{name}', expected a name such as bench or fleet/car_1")
@@ -55,22 +46,14 @@ def namespace(texts: Mapping[str, str]) -> str:
 
 
 def use_sim_time(texts: Mapping[str, str]) -> bool:
-    """Return whether nodes take the time from ``/clock``.
-
-    Raises:
-        UsageError: neither true nor false was typed.
-    """
+    """Return whether nodes take the time from ``/clock``. Raises UsageError: neither true nor false was typed."""
     if texts["use_sim_time"].lower() not in ("true", "false"):
         raise UsageError(f"use_sim_time: got '{texts['use_sim_time']}', expected true or false")
     return texts["use_sim_time"].lower() == "true"
 
 
 def log_words(texts: Mapping[str, str]) -> list[str]:
-    """Return the ROS arguments of the log level.
-
-    Raises:
-        UsageError: there is no such level.
-    """
+    """Return the ROS arguments of the log level. Raises UsageError: there is no such level."""
     level = texts["log_level"]
     if level not in LOG_LEVELS:
         raise UsageError(f"log_level: got '{level}'{suggest(level, LOG_LEVELS)}")
@@ -78,11 +61,7 @@ def log_words(texts: Mapping[str, str]) -> list[str]:
 
 
 def params_file(texts: Mapping[str, str]) -> list[str]:
-    """Return the file of parameters that was typed, if any.
-
-    Raises:
-        UsageError: there is no such file.
-    """
+    """Return the file of parameters that was typed, if any. Raises UsageError: there is no such file."""
     file = texts.get("params_file", "")
     if file and not Path(file).is_file():
         raise UsageError(f"params_file: no file {file}")
@@ -92,11 +71,8 @@ def params_file(texts: Mapping[str, str]) -> list[str]:
 def ros_words(texts: Mapping[str, str], configurations: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what is put behind the command of a process that is no ``Node`` action.
 
-    Args:
-        texts: arguments of the launch file. configurations: of the launch, with what its surroundings set.
-
-    Raises:
-        UsageError: an argument is not what it must be.
+    ``texts``: arguments of the launch file. ``configurations``: of the launch, with what its surroundings set.
+    Raises UsageError: an argument is not what it must be.
     """
     place = place_of(texts, configurations)
     rules = [f"__ns:={place}"] if place else []

@@ -40,8 +40,7 @@ class GraphSnapshot(NamedTuple):
 class Suspicion:
     """What is made of one graph, look by look: endpoints are discovered up to a second before their node's name.
 
-    Attributes:
-        why: why nothing may be injected; empty: all is well. sure: whether that is for good.
+    ``why``: why nothing may be injected; empty: all is well. sure: whether that is for good.
     """
 
     def __init__(self) -> None:
@@ -118,11 +117,7 @@ class LeakWatch:
         return process_time_s() - self._looked_s > WORTH_S
 
     def refuse(self) -> None:
-        """Raise once a leak is sure.
-
-        Raises:
-            IsolationError: naming it. InfrastructureError: nobody looks any more.
-        """
+        """Raise once a leak is sure. Raises IsolationError: naming it. InfrastructureError: nobody looks any more."""
         for _, suspicion in self._looks:
             if suspicion.sure:
                 raise IsolationError(f"{suspicion.why}; nothing more is tested")

@@ -51,10 +51,7 @@ class LedgerTopic:
 
     A node that sent a follow-up can take the next cloud at once, and whoever listens gets it first: proving begins
     when it was acknowledged, since both would ask for the same processor.
-
-    Args:
-        node: whose topic it is.
-        judged_for: the relation that control is offered for, too; every line names it.
+    ``node``: whose topic it is. ``judged_for``: the relation that control is offered for, too; every line names it.
     """
 
     def __init__(self, node: Node, judged_for: str) -> None:

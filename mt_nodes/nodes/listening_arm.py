@@ -45,11 +45,7 @@ class ListeningArm:
         """Nothing to wait for: a live stack that is silent is a finding, not a reason to stop."""
 
     def restart(self) -> None:
-        """Never done: the live stack is nobody's to end.
-
-        Raises:
-            InfrastructureError: always.
-        """
+        """Never done: the live stack is nobody's to end. Raises InfrastructureError: always."""
         raise InfrastructureError("the live stack is not ours to restart")
 
     def begin_episode(self) -> None:
@@ -77,11 +73,7 @@ class ListeningArm:
         return self._inbox.expect(bundle.stamp_ns, bundle.episode)
 
     def publish_only(
-        self,
-        bundle: Bundle,
-        changed: frozenset[str] = frozenset(),
-        source_ns: int | None = None,
-        delay_ns: int = 0,
+        self, bundle: Bundle, changed: frozenset[str] = frozenset(), source_ns: int | None = None, delay_ns: int = 0
     ) -> None:
         """Nothing to do: it has everything."""
 

@@ -39,9 +39,7 @@ SERVICES = {
 class LiveControl(TidyLifecycleNode):
     """Services ``start``, ``pause``, ``stop`` and ``status``, parameters and life cycle of one run.
 
-    Args:
-        commands: the run's.
-        context: of its control domain.
+    ``commands``: the run's. ``context``: of its control domain.
     """
 
     def __init__(self, commands: Commands, *, context: Context) -> None:

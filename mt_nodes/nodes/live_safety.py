@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,12 +17,15 @@ from rclpy.node import Node
 from mt_nodes.base.errors import IsolationError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process
-from mt_nodes.base.safety_settings import Actuators
+from mt_nodes.base.safety_settings import Actuators, Guard
+from mt_nodes.data.cdr import codec
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
+from mt_nodes.nodes import qos
+from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
 from mt_nodes.nodes.leak_watch import WORTH_S, GraphSnapshot, LeakWatch
-from mt_nodes.nodes.live_watch import LiveWatch
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
@@ -28,16 +33,56 @@ from mt_nodes.runs.vehicle.boxed_stack import boxed_stack, bridge_process
 from mt_nodes.runs.vehicle.caps import HeldLimits, capped
 from mt_nodes.runs.vehicle.gpu import gpu_environment, lacking_for
 from mt_nodes.runs.vehicle.leaks import PUBLISHER, GraphEndpoint, LeakQuery, leaks_in_arm, leaks_in_live
-from mt_nodes.runs.vehicle.live_guard import ComputerGuard
+from mt_nodes.runs.vehicle.live_guard import ComputerGuard, Health, LiveGuard
 from mt_nodes.runs.vehicle.usage import ResourceUsage
+from mt_nodes.stacks.stack import Stack
+
+#: Inputs whose answer is still awaited; older ones have none.
+_MOST_AWAITED = 100
+
+
+class LiveWatch:
+    """Taps the leading input and the first output of a live stack best effort; nobody is held back by it.
+
+    An answer that bears no stamp is taken for that of the last input.
+    ``node``: in the live domain, spun by somebody else. ``input_topic``, ``input_type``: of the leading sensor.
+    """
+
+    def __init__(self, node: Node, stack: Stack, input_topic: str, input_type: str, settings: Guard) -> None:
+        self._guard = LiveGuard(settings)
+        self._came_s: OrderedDict[int, float] = OrderedDict()
+        role = stack.answers[0]
+        row = stack.outputs[role]
+        self._adapter = adapter_of(role, row)
+        node.create_subscription(message_class(input_type), input_topic, self._input, qos.LIVE_TAP, raw=True)
+        node.create_subscription(message_class(row.type), row.topic, self._answered, qos.LIVE_BURSTS)
+
+    def health(self) -> Health:
+        """Return whether the live stack is as well as before the first test."""
+        return self._guard.health(time.monotonic())
+
+    @property
+    def baseline(self) -> tuple[float, float] | None:
+        """Rate in Hz and 95th percentile of the latency in s before the first test, None until it is known."""
+        return self._guard.baseline
+
+    def _input(self, data: bytes) -> None:
+        self._came_s[codec.header_stamp_ns(data) or 0] = time.monotonic()
+        while len(self._came_s) > _MOST_AWAITED:
+            self._came_s.popitem(last=False)
+
+    def _answered(self, message: object) -> None:
+        now_s = time.monotonic()
+        stamp_ns = self._adapter.stamp_ns(message) if self._adapter.stamped else next(reversed(self._came_s), None)
+        if stamp_ns is not None and (came_s := self._came_s.pop(stamp_ns, None)) is not None:
+            self._guard.answered(now_s, now_s - came_s)
 
 
 class LiveSafety:
     """One run's; made before anything is started.
 
-    Raises:
-        IsolationError: a box is required, and this system does not allow all of it.
-        UsageError: a core is named that there is not.
+    Raises IsolationError: a box is required, and this system does not allow all of it. UsageError: a core is named that
+    there is not.
     """
 
     def __init__(self, run: LiveRun, ending: ExitStack, tap: str) -> None:
@@ -128,8 +173,7 @@ class LiveSafety:
     def refuse_leaks(self) -> None:
         """Raise when a way has come up by which a test could reach an actuator.
 
-        Raises:
-            IsolationError: naming it. InfrastructureError: it cannot be looked at any more.
+        Raises IsolationError: naming it. InfrastructureError: it cannot be looked at any more.
         """
         if self._leaks is not None:
             self._leaks.refuse()

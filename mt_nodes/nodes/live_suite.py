@@ -18,7 +18,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-from mt_nodes.base.environment import clean_shared_memory, free_domains
+from mt_nodes.base.environment import TAP_ENCLAVE, clean_shared_memory, enclave, free_domains
 from mt_nodes.base.errors import InfrastructureError, IsolationError, UsageError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import wait_until
@@ -38,13 +38,7 @@ from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
-from mt_nodes.nodes.suite_process import (
-    STATUS_EVERY_S,
-    ProgressEvents,
-    check_interrupted,
-    ros_arguments,
-    run_suite,
-)
+from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, ros_arguments, run_suite
 from mt_nodes.runs.live.attendance import Presence
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
@@ -112,7 +106,8 @@ class _LiveSuite:
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
         """Join the live domain, wait for its topics, start our instances; return what is to be done then."""
         self._tell_domains()
-        live = self._live = SpinningContext(self._run.request.live_domain)
+        with enclave(TAP_ENCLAVE):
+            live = self._live = SpinningContext(self._run.request.live_domain)
         ending.callback(live.close)
         node: Node = live.add(quiet_node, TAP_NODE)
         topics = self._topics(node)
@@ -171,8 +166,7 @@ class _LiveSuite:
     def _wait_for_external(self) -> bool:
         """Wait for instances that somebody else starts, and tell so; return whether to go on.
 
-        Raises:
-            InfrastructureError: one has not come in time.
+        Raises InfrastructureError: one has not come in time.
         """
         stack, state, began_s = self._run.stack, self._commands.wishes.state.value, process_time_s()
 

@@ -91,8 +91,7 @@ class LiveTopics:
 class KnownTransforms:
     """What is known of frames: the user's file, and what ``/tf`` and ``/tf_static`` have said so far.
 
-    Args:
-        fixed: the user's, which stand above those that are heard.
+    ``fixed``: the user's, which stand above those that are heard.
     """
 
     def __init__(self, fixed: TransformTree) -> None:
@@ -101,8 +100,7 @@ class KnownTransforms:
     def take(self, data: bytes, static: bool) -> list[Transform]:
         """Take in one serialized ``tf2_msgs/TFMessage``, and return its transforms.
 
-        Raises:
-            MtError: it cannot be understood.
+        Raises MtError: it cannot be understood.
         """
         transforms = codec.transforms_from_msg(codec.decode(codec.TF, data), static)
         self._buffer.add(transforms)

@@ -63,11 +63,7 @@ class ManagedNode(TidyLifecycleNode, ABC):
         self.failure: MtError | None = None
 
     def parameters(self, cls: type[T]) -> T:
-        """Return the checked parameters.
-
-        Raises:
-            UsageError: a value has the wrong type or is out of range.
-        """
+        """Return the checked parameters. Raises UsageError: a value has the wrong type or is out of range."""
         self._given = given = read_parameters(self, cls, cls.LIVE)
         self._autostart = given.autostart
         if cls.LIVE:
@@ -85,11 +81,7 @@ class ManagedNode(TidyLifecycleNode, ABC):
         return SetParametersResult(successful=True)
 
     def begin(self) -> None:
-        """Configure and activate, unless somebody else is to.
-
-        Raises:
-            MtError: it cannot be configured.
-        """
+        """Configure and activate, unless somebody else is to. Raises MtError: it cannot be configured."""
         if self._autostart:
             self.trigger_configure()
             if self._refusal is not None:
@@ -99,11 +91,7 @@ class ManagedNode(TidyLifecycleNode, ABC):
 
     @abstractmethod
     def open(self) -> None:
-        """Open files and topics.
-
-        Raises:
-            MtError: what parameters name is not as it must be.
-        """
+        """Open files and topics. Raises MtError: what parameters name is not as it must be."""
 
     def close(self) -> None:
         """Let go of what is not destroyed with publishers, subscriptions and timers."""

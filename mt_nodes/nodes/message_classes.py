@@ -17,8 +17,7 @@ from mt_nodes.base.message_packages import remedy
 def message_class(type_name: str) -> Any:
     """Return the class of ``package/msg/Name``.
 
-    Raises:
-        UsageError: naming the package that carries the type, and where to get it.
+    Raises UsageError: naming the package that carries the type, and where to get it.
     """
     parts = type_name.split("/")
     if len(parts) not in (2, 3):

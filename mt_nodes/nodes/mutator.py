@@ -220,8 +220,7 @@ class Mutator(ManagedNode):
 def followups_by_input(given: MutatorParameters) -> dict[str, str]:
     """Return the topic of the follow-ups by input topic.
 
-    Raises:
-        UsageError: there are not as many, or one is its own input.
+    Raises UsageError: there are not as many, or one is its own input.
     """
     inputs, outputs = ([word.strip() for word in text.split(",")] for text in (given.input_topic, given.output_topic))
     if len(inputs) != len(outputs) or len(set(inputs)) < len(inputs) or len(set(outputs)) < len(outputs):

@@ -61,8 +61,7 @@ def run_node(
 def spin(node: Node, executor: Any) -> None:
     """Spin a node until shutdown, Ctrl-C, or until it sets ``finished``; then destroy it.
 
-    Raises:
-        MtError: the node's ``failure``, where it set one.
+    Raises MtError: the node's ``failure``, where it set one.
     """
     executor.add_node(node)
     try:

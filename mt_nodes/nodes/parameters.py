@@ -20,11 +20,8 @@ T = TypeVar("T")
 def read_parameters(node: Node, cls: type[T], live: Collection[str] = ()) -> T:
     """Declare every field of a frozen dataclass as a parameter and return the checked values.
 
-    Args:
-        live: fields that can be changed while the node runs; the others are read-only.
-
-    Raises:
-        UsageError: a value has the wrong type or is out of range, or a parameter is set that there is not.
+    ``live``: fields that can be changed while the node runs; the others are read-only.
+    Raises UsageError: a value has the wrong type or is out of range, or a parameter is set that there is not.
     """
     given: dict[str, Any] = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]

@@ -49,9 +49,7 @@ def load_overrides(path: Path) -> dict[str, QoSProfile]:
 
     ``history`` (keep_last, keep_all), ``depth``, ``reliability`` (reliable, best_effort) and ``durability`` (volatile,
     transient_local) are taken; what is left out is as in :data:`REPLAY`.
-
-    Raises:
-        UsageError: naming the topic, what was got and what was expected.
+    Raises UsageError: naming the topic, what was got and what was expected.
     """
     return {str(topic): _override(row, f"{path}: {topic}") for topic, row in read_mapping(path).items()}
 

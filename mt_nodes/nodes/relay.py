@@ -29,8 +29,7 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from mt_nodes.base.errors import IsolationError, MtError
 from mt_nodes.base.processes import Flag, flag_of_signals
 from mt_nodes.data.cdr import codec
-from mt_nodes.nodes.relay_graph import UNNAMED, gid_of, other_publishers
-from mt_nodes.nodes.relay_signals import Permits
+from mt_nodes.nodes.relay_signals import UNNAMED, Permits, gid_of, other_publishers
 from mt_nodes.nodes.relay_topic import RelayTopic, published_ns
 from mt_nodes.nodes.spinning_context import quiet_node
 from mt_nodes.runs.vehicle.baton import Baton, Phase

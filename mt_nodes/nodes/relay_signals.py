@@ -5,19 +5,56 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from rclpy.node import Node
 
+from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.field_paths import FieldPath
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.by_fields import fields_of
 from mt_nodes.nodes.message_classes import message_class
-from mt_nodes.nodes.relay_graph import ambiguous_signal
 from mt_nodes.nodes.relay_topic import published_ns
+from mt_nodes.runs.vehicle.baton import Baton
 from mt_nodes.runs.vehicle.interlock import Interlock, Permission, SafetySignal
+
+#: What the graph says in place of a name that has not come yet.
+UNNAMED = "_NODE_NAME_UNKNOWN_"
+
+
+def gid_of(node: Node, topic: str) -> bytes:
+    """Return the GID of a node's own subscription of a topic.
+
+    Raises InfrastructureError: the middleware does not tell.
+    """
+    name = node.get_name()
+    rows = node.get_subscriptions_info_by_topic(topic)
+    if mine := next((row for row in rows if row.node_name == name), None):
+        return bytes(mine.endpoint_gid)
+    raise InfrastructureError(f"the graph does not show that {name} subscribes to {topic}; use rmw_fastrtps_cpp")
+
+
+def other_publishers(node: Node, topics: Iterable[str], baton: Baton) -> str:
+    """Say who publishes topics and is no relay of this run, empty where nobody does.
+
+    By GIDs: the name of a node may come later than its endpoints, and anybody may take it.
+    """
+    return "; ".join(filter(None, (_other_publishers_of(node, topic, baton) for topic in topics)))
+
+
+def _other_publishers_of(node: Node, topic: str, baton: Baton) -> str:
+    rows = node.get_publishers_info_by_topic(topic)
+    others = [row for row in rows if not baton.is_kin(bytes(row.endpoint_gid))]
+    names = ", ".join(f"{row.node_namespace.rstrip('/')}/{row.node_name}" for row in others)
+    return f"{topic}: is published by {names}" if others else ""
+
+
+def ambiguous_signal(node: Node, topics: Iterable[str]) -> str:
+    """Say which signal has several publishers: one that still says yes would hide that another says no."""
+    counts = {topic: node.count_publishers(topic) for topic in topics}
+    return next((f"{topic}: is published {count} times" for topic, count in counts.items() if count > 1), "")
 
 
 def since_boot_s() -> float:
@@ -28,11 +65,9 @@ def since_boot_s() -> float:
 class Permits:
     """Hears the signals of an interlock, and asks it; may be used by several threads.
 
-    Args:
-        node: in the vehicle's domain. against: what else stands against a change of input just now, empty if nothing.
-
-    Raises:
-        UsageError: the type of a signal has no such field.
+    ``node``: in the vehicle's domain. ``against``: what else stands against a change of input just now, empty if
+    nothing.
+    Raises UsageError: the type of a signal has no such field.
     """
 
     def __init__(self, node: Node, interlock: Interlock, against: Callable[[], str]) -> None:

@@ -34,8 +34,7 @@ Data = bytes | memoryview
 def published_ns(info: Mapping[str, Any]) -> int:
     """Return when a message was published, ns by the clock of its publisher: what tells it from all others.
 
-    Raises:
-        InfrastructureError: the middleware does not tell.
+    Raises InfrastructureError: the middleware does not tell.
     """
     if not (found := int(info["source_timestamp"] or 0)):
         raise InfrastructureError("the middleware tells no time of publication; use rmw_fastrtps_cpp")

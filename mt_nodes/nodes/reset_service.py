@@ -30,9 +30,8 @@ class ResetService:
     def ask(self) -> None:
         """Have the stack forget. It is taken to have said by then whatever it says of what it was given before.
 
-        Raises:
-            StackError: its file names no service, nobody offers it, answers, or it was refused.
-            UsageError: it is of another type.
+        Raises StackError: its file names no service, nobody offers it, answers, or it was refused. UsageError: it is of
+        another type.
         """
         if not self._stack.forgets:
             raise StackError(

@@ -80,8 +80,7 @@ class RosArm:
     def start(self) -> None:
         """Refuse strangers in the domain, then start the stack.
 
-        Raises:
-            IsolationError: the domain holds nodes that are not the stack's.
+        Raises IsolationError: the domain holds nodes that are not the stack's.
         """
         if not self._exclusive:
             wait_until(lambda: bool(self._isolation.unexpected_nodes()), DISCOVERY_S)
@@ -91,9 +90,8 @@ class RosArm:
     def restart(self) -> None:
         """Start the stack anew: end it, wait until its endpoints are gone, start it; have an external one forget.
 
-        Raises:
-            StackError: it does not end, or is external and names no service, or that does not do it.
-            UsageError: that service is of another type.
+        Raises StackError: it does not end, or is external and names no service, or that does not do it. UsageError:
+        that service is of another type.
         """
         if self._instance.external:
             self._reset.ask()
@@ -110,10 +108,8 @@ class RosArm:
     def ready(self) -> None:
         """Wait until the stack subscribes and advertises, and knows that we do.
 
-        Raises:
-            IsolationError: the stack file names its nodes, and the domain holds others.
-            UsageError: the callable cannot be made, or a subscriber asks for another QoS.
-            StackError: the stack died or did not get ready in time.
+        Raises IsolationError: the stack file names its nodes, and the domain holds others. UsageError: the callable
+        cannot be made, or a subscriber asks for another QoS. StackError: the stack died or did not get ready in time.
         """
         if not wait_until(self._is_ready, self._stack.ready_timeout_s):
             raise StackError(
@@ -136,8 +132,7 @@ class RosArm:
     def refuse_unexpected_nodes(self) -> None:
         """Check the domain for nodes that the stack file does not name, and for second publishers of its topics.
 
-        Raises:
-            IsolationError: there are some.
+        Raises IsolationError: there are some.
         """
         if self._stack.nodes:
             self._isolation.refuse_unexpected_nodes()
@@ -178,11 +173,7 @@ class RosArm:
         return ticket
 
     def publish_only(
-        self,
-        bundle: Bundle,
-        changed: frozenset[str] = frozenset(),
-        source_ns: int | None = None,
-        delay_ns: int = 0,
+        self, bundle: Bundle, changed: frozenset[str] = frozenset(), source_ns: int | None = None, delay_ns: int = 0
     ) -> None:
         """Step /clock on and publish the bundle's messages; no answer is expected."""
         self._check()

@@ -24,11 +24,8 @@ READY_S, ANSWER_S = 10.0, 30.0
 class RouteService:
     """A planner behind a service, in the domain of ``ROS_DOMAIN_ID``.
 
-    Args:
-        name: of the service, such as ``/make_plan``.
-
-    Raises:
-        UsageError: the name is not absolute, or nobody offers the service.
+    ``name``: of the service, such as ``/make_plan``.
+    Raises UsageError: the name is not absolute, or nobody offers the service.
     """
 
     #: The request has no place for closed roads.
@@ -46,11 +43,7 @@ class RouteService:
             raise UsageError(f"--planner ros:{name}: nobody offers this nav_msgs/srv/GetPlan in domain {domain}")
 
     def __call__(self, query: RouteQuery) -> npt.NDArray[np.float64]:
-        """Return the points (N, 2) of the plan; none if it is empty.
-
-        Raises:
-            InfrastructureError: no answer came.
-        """
+        """Return the points (N, 2) of the plan; none if it is empty. Raises InfrastructureError: no answer came."""
         request = GetPlan.Request(start=_pose(query.start), goal=_pose(query.goal))
         answered, future = threading.Event(), self._client.call_async(request)
         future.add_done_callback(lambda _: answered.set())

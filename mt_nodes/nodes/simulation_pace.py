@@ -140,13 +140,11 @@ class RealtimePace:
 
     An instant that takes the simulator longer to make than there is time, or that nobody got round to, is late; time
     that was lost so is not caught up: the world falls behind.
+    ``slipped_s``: how far the world has fallen behind the wall, in seconds of the wall.
 
     Args:
         rate: speed of the world. late_s: delay from which on an instant counts as late.
         now_s: the clock on the wall. Others as of :class:`LockstepPace`.
-
-    Attributes:
-        slipped_s: how far the world has fallen behind the wall, in seconds of the wall.
     """
 
     def __init__(

@@ -20,8 +20,7 @@ from rclpy.signals import SignalHandlerOptions
 class SpinningContext:
     """Nodes of one ROS domain, spun in the background until :meth:`close`.
 
-    Args:
-        args: ROS arguments (``--ros-args …``) that hold for nodes which take global ones.
+    ``args``: ROS arguments (``--ros-args …``) that hold for nodes which take global ones.
     """
 
     def __init__(self, domain: int, args: Sequence[str] = ()) -> None:

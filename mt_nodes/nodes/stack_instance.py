@@ -11,9 +11,7 @@ from mt_nodes.stacks.stack import Stack
 class StackInstance:
     """Starts and ends one instance of a stack; of an external one there is nothing to start, and all else is void.
 
-    Args:
-        arm: name of the arm, for messages.
-        process: how the stack starts; None for an external one.
+    ``arm``: name of the arm, for messages. ``process``: how the stack starts; None for an external one.
     """
 
     def __init__(self, arm: str, stack: Stack, process: Process | None) -> None:
@@ -48,11 +46,7 @@ class StackInstance:
             self._child = None
 
     def refuse_unmade(self) -> None:
-        """Refuse a callable that could not be made.
-
-        Raises:
-            UsageError: with the end of its log.
-        """
+        """Refuse a callable that could not be made. Raises UsageError: with the end of its log."""
         child = self._child
         if child is not None and self._stack.callable and child.code == ExitCode.USAGE:
             raise UsageError(f"{child.process.name} cannot start; {child.tail()}")
@@ -60,9 +54,7 @@ class StackInstance:
     def check(self) -> None:
         """Refuse to go on without it.
 
-        Raises:
-            IsolationError: it ended because others are in its domain.
-            StackError: it died.
+        Raises IsolationError: it ended because others are in its domain. StackError: it died.
         """
         if self._child is None:
             return
@@ -73,8 +65,7 @@ class StackInstance:
     def refuse_stopped(self) -> None:
         """Refuse silence whose reason is that a process of the stack was stopped.
 
-        Raises:
-            StackError: naming that process.
+        Raises StackError: naming that process.
         """
         if stopped := self._child.stopped() if self._child else []:
             raise StackError(

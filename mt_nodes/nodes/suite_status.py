@@ -21,9 +21,7 @@ from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_i
 class SuiteStatus:
     """Tells how a run goes, and ends it when a stranger is in one of its arms.
 
-    Attributes:
-        control: the node in the user's domain.
-        arms: of the run, once they are open.
+    ``control``: the node in the user's domain. ``arms``: of the run, once they are open.
     """
 
     def __init__(self, control: ControlNode, events: ProgressEvents) -> None:
@@ -43,12 +41,9 @@ class SuiteStatus:
     def tell(self, values: Mapping[str, Any], *, at_once: bool = False, rate_of: str = "") -> None:
         """Send values to both, not too often.
 
-        Args:
-            values: by name. at_once: however lately that was done. rate_of: the name of a count whose rate is told too.
-
-        Raises:
-            KeyboardInterrupt: the run was interrupted.
-            IsolationError: somebody is in an arm who may not be.
+        ``values``: by name. ``at_once``: however lately that was done. ``rate_of``: the name of a count whose rate is
+        told too.
+        Raises KeyboardInterrupt: the run was interrupted. IsolationError: somebody is in an arm who may not be.
         """
         check_interrupted()
         now = time.monotonic()

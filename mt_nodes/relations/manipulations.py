@@ -53,8 +53,7 @@ class Manipulation:
     def mutations(self) -> tuple[Mutation, ...]:
         """Build the mutations.
 
-        Raises:
-            UsageError: it is unsupported, or a mutation or parameter is not as the file says.
+        Raises UsageError: it is unsupported, or a mutation or parameter is not as the file says.
         """
         if self.unsupported:
             raise UsageError(f"manipulation '{self.name}' is unsupported: {self.unsupported}")
@@ -67,8 +66,7 @@ class Manipulation:
     def changes(self) -> tuple[ScenarioChange, ...]:
         """Build the changes of a scenario.
 
-        Raises:
-            UsageError: a world cannot be made so, or a change or parameter is not as the file says.
+        Raises UsageError: a world cannot be made so, or a change or parameter is not as the file says.
         """
         if not self.in_world:
             raise UsageError(f"manipulation '{self.name}' is none of a world: {self.unsupported or self.not_in_world}")
@@ -113,8 +111,7 @@ class Manipulation:
 def manipulations() -> dict[str, Manipulation]:
     """Return every manipulation of the package by name, aliases resolved.
 
-    Raises:
-        UsageError: naming file and key, what was got and what was expected.
+    Raises UsageError: naming file and key, what was got and what was expected.
     """
     read: dict[str, Manipulation] = {}
     for path in resources.shipped("manipulations").values():
@@ -127,11 +124,7 @@ def manipulations() -> dict[str, Manipulation]:
 
 
 def find(name: str) -> Manipulation:
-    """Return a manipulation.
-
-    Raises:
-        UsageError: there is none of this name; suggests the nearest.
-    """
+    """Return a manipulation. Raises UsageError: there is none of this name; suggests the nearest."""
     known = manipulations()
     if name not in known:
         raise UsageError(f"no manipulation '{name}'{suggest(name, known)}")
@@ -141,8 +134,7 @@ def find(name: str) -> Manipulation:
 def mutations_named(name: str, params: Mapping[str, Any], where: str) -> tuple[Mutation, ...]:
     """Return the mutation of a name, or the mutations of the manipulation of that name.
 
-    Raises:
-        UsageError: there is neither; a manipulation has parameters; or one is wrong. Names the place, ``where``.
+    Raises UsageError: there is neither; a manipulation has parameters; or one is wrong. Names the place, ``where``.
     """
     if plugins.get("mutations", name) or name not in manipulations():
         return (cast(Mutation, build(plugins.find("mutations", name, where), params, f"{where}.{name}")),)
@@ -174,8 +166,7 @@ def _read(name: str, data: Any, path: Path) -> Manipulation:
 def _in_worlds(read: dict[str, Manipulation]) -> None:
     """Add the changes of a scenario to the manipulations.
 
-    Raises:
-        UsageError: a name is not bound to mutations, or is in two files.
+    Raises UsageError: a name is not bound to mutations, or is in two files.
     """
     paths: dict[str, Path] = {}
     for path in resources.shipped("in_world").values():

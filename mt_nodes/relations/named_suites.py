@@ -48,8 +48,7 @@ def family_of(relation: str) -> str:
 def names_from_suite_file(path: Path) -> list[str]:
     """Read ``{relations: [word, …]}``; files are relative to the suite file.
 
-    Raises:
-        UsageError: the file is invalid, or names no relation.
+    Raises UsageError: the file is invalid, or names no relation.
     """
     data = read_mapping(path)
     refuse_unknown(data, ("relations",), str(path))

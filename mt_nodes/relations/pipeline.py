@@ -48,9 +48,7 @@ class MutationPipeline:
     ``baseline`` is made in parallel, by mutations that draw from generators with the same seeds: of two that differ in
     one parameter, one goes further than the other at the same places. ``requires`` names the sensors that the relation
     is about: where a change leaves all messages of one of them untouched, there is no follow-up.
-
-    Raises:
-        UsageError: a mutation that looks back is not the first.
+    Raises UsageError: a mutation that looks back is not the first.
     """
 
     def __init__(
@@ -113,12 +111,9 @@ class MutationPipeline:
     def derive(self, bundle: Bundle, draw_number: str | int = "0", first: int | None = None) -> DerivedFollowup:
         """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.
 
-        Args:
-            first: first bundle of the follow-up's segment; None: the whole episode.
-
-        Raises:
-            NotApplicable: a mutation has no honest follow-up of this bundle.
-            PluginError: a mutation raised an exception.
+        ``first``: first bundle of the follow-up's segment; None: the whole episode.
+        Raises NotApplicable: a mutation has no honest follow-up of this bundle. PluginError: a mutation raised an
+        exception.
         """
         draws: list[Draw] = []
         met = self.meet(bundle)
@@ -136,10 +131,8 @@ class MutationPipeline:
         """Draw and make a follow-up that cannot wait for its proof: the returned function does that later.
 
         It returns the broken promise, or None.
-
-        Raises:
-            NotApplicable: a mutation has no honest follow-up of this bundle.
-            PluginError: a mutation raised an exception; the returned function may raise it, too.
+        Raises NotApplicable: a mutation has no honest follow-up of this bundle. PluginError: a mutation raised an
+        exception; the returned function may raise it, too.
         """
         draws: list[Draw] = []
         steps: list[tuple[int, Bundle, Followup, Draw]] = []
@@ -161,11 +154,7 @@ class MutationPipeline:
         return any(type(mutation).ended is not Mutation.ended for mutation in self.mutations)
 
     def rebuild(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
-        """Make a follow-up again from recorded draws.
-
-        Raises:
-            ValueError: there are fewer draws than steps, or more.
-        """
+        """Make a follow-up again from recorded draws. Raises ValueError: there are fewer draws than steps, or more."""
         recorded = list(draws)
         left = iter(recorded)
 
@@ -278,8 +267,7 @@ class MutationPipeline:
 def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
     """Refuse a bundle with unsynchronised frames of a sensor that the mutation changes: they would pass unchanged.
 
-    Raises:
-        NotApplicable: naming the topic and its time offset.
+    Raises NotApplicable: naming the topic and its time offset.
     """
     if mutation.role == "control":
         return

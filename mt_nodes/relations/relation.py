@@ -114,8 +114,7 @@ class Suite:
 def load_relation(name: str, loop: bool = False) -> Relation:
     """Read a shipped relation by id, or a user's by path; ``loop``: the closed-loop form of a rule's relation.
 
-    Raises:
-        UsageError: naming the file, the key, what was got and what was expected.
+    Raises UsageError: naming the file, the key, what was got and what was expected.
     """
     if name.startswith(RULE_BORN) and not name.endswith((".yaml", ".yml")):
         return cast(Relation, plugins.load(plugins.RELATION_SOURCE)(name, loop))
@@ -141,8 +140,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
         path=path,
         baseline=_mutations(data.get("baseline") or [], f"{path}: baseline"),
         scenario=cast(
-            "tuple[ScenarioChange, ...]",
-            _plugins("scenario_changes", data.get("scenario") or [], f"{path}: scenario"),
+            "tuple[ScenarioChange, ...]", _plugins("scenario_changes", data.get("scenario") or [], f"{path}: scenario")
         ),
     )
     _refuse_discord(relation, path)
@@ -152,8 +150,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
 def _refuse_discord(relation: Relation, path: Path) -> None:
     """Refuse parts of a relation that do not fit together.
 
-    Raises:
-        UsageError: naming the file, the key and what was expected.
+    Raises UsageError: naming the file, the key and what was expected.
     """
     if not relation.mutate and not relation.scenario:
         raise UsageError(f"{path}: mutate: got an empty list, expected at least one mutation")
@@ -187,9 +184,7 @@ def load_suite(names: Sequence[str], sham: str = SHAM, traits: OutputTraits | No
 
     With the sham of the closed loop, relations of rules have their closed-loop form. ``traits``: settings of the stack
     file for checks that lack them.
-
-    Raises:
-        UsageError: a name is unknown or repeated, or there is nothing to judge.
+    Raises UsageError: a name is unknown or repeated, or there is nothing to judge.
     """
     relations = [r for r in (load_relation(n, sham == LOOP_SHAM) for n in names) if r.role == "relation"]
     if not relations:
@@ -221,9 +216,7 @@ def refuse_baseline(relation: Relation, owner: str) -> None:
     """Refuse a relation with a baseline if the source arm's input cannot be changed, and one of the closed loop.
 
     One that changes transforms or messages of navigation sensors is refused, too: they are sent as they are.
-
-    Raises:
-        UsageError: it has one, or is one.
+    Raises UsageError: it has one, or is one.
     """
     if relation.loop:
         raise UsageError(f"{owner}: relation '{relation.id}' is of the closed loop; use `mt scenario`")

@@ -61,8 +61,7 @@ class Strength:
     def value(self, fraction: float) -> float | int:
         """Return the value at a fraction of 0 (weak) to 1 (strong); integers are rounded towards the weak end.
 
-        Raises:
-            ValueError: the fraction is outside of 0 to 1.
+        Raises ValueError: the fraction is outside of 0 to 1.
         """
         if not 0.0 <= fraction <= 1.0:
             raise ValueError(f"got fraction {fraction!r} of {self.name}, expected 0 to 1")
@@ -123,9 +122,7 @@ def strengths(relation: Relation, reach: str = "relation") -> tuple[Strength, ..
 def strengths_in_world(relation: Relation, setting: Setting) -> tuple[Strength, ...]:
     """Return the strengths of a relation's changes of the world, whose weak ends come from the source's world.
 
-    Args:
-        relation: of the closed loop; its own values are the strong ends.
-        setting: of the source.
+    ``relation``: of the closed loop; its own values are the strong ends. ``setting``: of the source.
     """
     found = []
     for step, change in enumerate(relation.scenario):
@@ -171,14 +168,13 @@ def _whole_numbers(cls: type, name: str) -> bool:
 def axis(relation: Relation, name: str, ends: tuple[float, float] | None = None) -> Strength:
     """Return one parameter of a relation's mutations to search over, strength or place.
 
+    Raises UsageError: there is no such parameter, it is no number, or its ends are unknown or out of range.
+
     Args:
         relation: the relation.
         name: ``mutation.parameter``, or ``parameter`` if only one mutation has it.
         ends: weak and strong end; None: those of :func:`strengths`, for an interval (nearest and farthest, say) the
             interval itself.
-
-    Raises:
-        UsageError: there is no such parameter, it is no number, or its ends are unknown or out of range.
     """
     step, mutation, field = _field_of(relation, name)
     spec, value = spec_of(field), getattr(mutation, field.name)
@@ -227,8 +223,7 @@ def is_place(relation: Relation, axis: Strength) -> bool:
 def at(relation: Relation, axes: Sequence[Strength], fractions: Sequence[float]) -> Relation:
     """Return the relation with its parameters at these fractions of their axes; it keeps its id, and so its draws.
 
-    Raises:
-        UsageError: the mutation refuses the combination of values.
+    Raises UsageError: the mutation refuses the combination of values.
     """
     return with_values(relation, axes, [axis.value(f) for axis, f in zip(axes, fractions, strict=True)])
 

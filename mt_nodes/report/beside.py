@@ -8,11 +8,7 @@ from typing import NamedTuple
 
 #: Pages of other commands, relative to the results directory, and their link texts.
 TREND, REVIEW, COVERAGE = "trend.html", "review/review.html", "coverage.html"
-_PAGES = {
-    REVIEW: "ratings of its cases",
-    TREND: "trend of its relations over several versions",
-    COVERAGE: "coverage",
-}
+_PAGES = {REVIEW: "ratings of its cases", TREND: "trend of its relations over several versions", COVERAGE: "coverage"}
 
 
 class Link(NamedTuple):

@@ -51,11 +51,7 @@ def _picture(
 
 
 def _size(jpeg: npt.NDArray[np.uint8]) -> tuple[int, int]:
-    """Return height and width of an image in pixels.
-
-    Raises:
-        InfrastructureError: it is none.
-    """
+    """Return height and width of an image in pixels. Raises InfrastructureError: it is none."""
     image = cv2.imdecode(jpeg, cv2.IMREAD_GRAYSCALE)
     if image is None:
         raise InfrastructureError(f"got {len(jpeg)} bytes that are no image, expected a JPEG")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
@@ -38,9 +38,7 @@ def write_campaign_page(out: Path) -> Path:
     """Write ``report.html`` of a campaign's directory and return its path.
 
     Reads ``summary.json``, and of each cell ``result.jsonl`` and ``ledger.jsonl``.
-
-    Raises:
-        MtError: the campaign has no summary, or a file of a cell is damaged.
+    Raises MtError: the campaign has no summary, or a file of a cell is damaged.
     """
     summary = _summary(out)
     counter, worst = CoverageCounter(), {}
@@ -129,11 +127,7 @@ def _steps(out: Path, pictured: Sequence[Mapping[str, Any]]) -> list[NextStep]:
 
 
 def _summary(out: Path) -> Summary:
-    """Return the summary of the campaign.
-
-    Raises:
-        InfrastructureError: there is none yet, or one of another version.
-    """
+    """Return the summary of the campaign. Raises InfrastructureError: there is none yet, or one of another version."""
     path = out / "summary.json"
     sum_up = f"`mt campaign --resume {out} --minutes 0` writes one"
     summary: Summary = read_result(path, sum_up)

@@ -40,11 +40,7 @@ class ComparedRun:
 
     @classmethod
     def load(cls, path: Path, waivers: Sequence[Waiver] | None = None) -> ComparedRun:
-        """Read a results directory.
-
-        Raises:
-            MtError: it is no results directory, or is damaged.
-        """
+        """Read a results directory. Raises MtError: it is no results directory, or is damaged."""
         lines, summary = list(read_journal(path / "result.jsonl")), read_summary(path)
         if waivers is not None:
             summary = apply_waivers(summary, lines, waivers)
@@ -91,9 +87,7 @@ def compare(before: ComparedRun, after: ComparedRun) -> dict[str, Any]:
     :func:`exit_of` has the rules of the exit code. Pairs are compared one by one where both runs offered the same
     (identity and instant) of a relation: the exact McNemar test, two-sided, over those decided in both. Otherwise
     Fisher's exact test of the two rates. Holm's correction over the relations.
-
-    Raises:
-        UsageError: the runs have no relation in common.
+    Raises UsageError: the runs have no relation in common.
     """
     names = [name for name in after.summary["relations"] if name in before.summary["relations"]]
     if not names:

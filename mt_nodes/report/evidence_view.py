@@ -37,10 +37,7 @@ def write_views(results_dir: Path, pairs: Iterable[str]) -> None:
 
     Obstacles are read from ``MarkerArray``, boxes from ``ImageMarker``, paths from ``Path``; outputs in other messages
     are not drawn. Pairs of drives and sequences have pictures of another kind.
-
-    Raises:
-        UsageError: a pair has no evidence.
-        InfrastructureError: its evidence is damaged.
+    Raises UsageError: a pair has no evidence. InfrastructureError: its evidence is damaged.
     """
     missing = [pair for pair in map(Pair.parse, pairs) if _lacks(results_dir, pair)]
     if not missing:

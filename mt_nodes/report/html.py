@@ -15,7 +15,7 @@ from jinja2.bccache import Bucket
 
 from mt_nodes.base.directories import cache_dir, write_whole
 from mt_nodes.base.errors import MtError, UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.evidence import evidence_name
@@ -56,14 +56,12 @@ def write_report(
 
     Reads ``result.jsonl``, ``summary.json``, and where they exist ``run.json``, ``ledger.jsonl``, ``experiment.json``
     (its table is made again from the summary), ``evidence/*.npz``, and for drives ``episodes/*.npz``.
+    Raises MtError: the journal or the summary is missing or damaged, or there is no such pair.
 
     Args:
         drives: pairs of drives to show beside the worst violated ones, or ``all``.
         pairs: violated pairs to show with pictures beside the worst ones.
         journal: contents of the journal, if it was read already.
-
-    Raises:
-        MtError: the journal or the summary is missing or damaged, or there is no such pair.
     """
     summary = read_summary(results_dir)
     run_file = results_dir / "run.json"

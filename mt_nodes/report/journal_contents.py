@@ -25,8 +25,7 @@ class JournalContents(NamedTuple):
 class JournalReader:
     """Collects the contents of a journal while another reader consumes its lines.
 
-    Args:
-        results_dir: whose journal it is. requirements: the user's ids by relation.
+    ``results_dir``: whose journal it is. ``requirements``: the user's ids by relation.
     """
 
     def __init__(self, results_dir: Path, requirements: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -37,8 +36,7 @@ class JournalReader:
     def passing(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         """Yield the lines unchanged, and collect their contents.
 
-        Raises:
-            InfrastructureError: a line of the run's ledger is damaged.
+        Raises InfrastructureError: a line of the run's ledger is damaged.
         """
         for line in self._tried.passing(self._results_dir, lines):
             if line.get("type") == "condition":

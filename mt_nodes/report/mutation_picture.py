@@ -40,8 +40,7 @@ _WIDTH_IN, _LINE_LETTERS = 11.0, 150
 def write_picture(frame: MutatedFrame, path: Path, range_m: float | None = None, dpi: int = 110) -> None:
     """Draw and write the picture, in the format of the path's suffix (png, svg, pdf …).
 
-    Raises:
-        UsageError: it cannot be written there, or not in that format.
+    Raises UsageError: it cannot be written there, or not in that format.
     """
     figure = draw(frame, range_m)
     try:

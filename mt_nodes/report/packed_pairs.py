@@ -38,9 +38,7 @@ def packed_pairs(results_dir: Path, rows: Sequence[PairRow], violated: Sequence[
     Columns: ``episode``, ``bundle`` (-1: a whole episode), repeated texts as numbers of the header's lists, ``arm``,
     ``lost``, ``gained``, the measured values (NaN: none), the commands of ``source`` and ``followup`` (NaN: none),
     ``worst`` (rank among the violated, -1: not violated) and ``evidence`` (whether there is a bag of it).
-
-    Args:
-        violated: the violated pairs, worst first.
+    ``violated``: the violated pairs, worst first.
     """
     texts = {name: coded([getattr(row, name) for row in rows]) for name in _CODED}
     rank = {row.pair: at for at, row in enumerate(violated)}

@@ -37,9 +37,7 @@ def shown(results_dir: Path, text: str, *, turning: bool = True) -> dict[str, An
     """Return the template's data of a pair: ``views``, ``added``, ``series``, ``packed``, ``note``, parts of a legend.
 
     Damaged evidence must not make the report fail: ``note`` says what is wrong.
-
-    Args:
-        text: the pair. turning: whether the page can turn it, for which it is ``packed``.
+    ``text``: the pair. ``turning``: whether the page can turn it, for which it is ``packed``.
     """
     pair = Pair.parse(text)
     nothing: dict[str, Any] = {"views": [], "added": 0, "series": None, "packed": "", "note": "", **_shown_parts(None)}

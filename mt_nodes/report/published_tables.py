@@ -14,7 +14,7 @@ from typing import Any
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.base.stats.intervals import sign_test_p, wilson_interval
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.relations.relation import load_relation
@@ -36,8 +36,7 @@ Table = dict[str, Any]
 def draws_needed(pairs: int, frames: int) -> int:
     """Return how often each frame must be used so that ``frames`` frames give at least ``pairs`` pairs.
 
-    Raises:
-        UsageError: there is no frame.
+    Raises UsageError: there is no frame.
     """
     if frames < 1:
         raise UsageError("the bags have no frame of the leading sensor")

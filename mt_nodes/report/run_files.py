@@ -30,11 +30,7 @@ class ReportTables:
     """
 
     def __init__(
-        self,
-        out: Path,
-        relations: Sequence[RelationInfo],
-        drives: Collection[str] = (),
-        pairs: Collection[str] = (),
+        self, out: Path, relations: Sequence[RelationInfo], drives: Collection[str] = (), pairs: Collection[str] = ()
     ) -> None:
         self._out, self._shown = out, (drives, pairs)
         self._reader = JournalReader(out, {relation.id: relation.requirement for relation in relations})
@@ -61,8 +57,7 @@ def write_files(
 ) -> Path:
     """Write ``summary.json`` and the tables of a run that is over; return the report. See :class:`ReportTables`.
 
-    Args:
-        lines: of the journal, read once; of a long one do not keep them, hand on what reads them.
+    ``lines``: of the journal, read once; of a long one do not keep them, hand on what reads them.
     """
     write_summary(out, summary)
     relations = [RelationInfo.of({**relation, "id": name}) for name, relation in summary["relations"].items()]
@@ -72,18 +67,13 @@ def write_files(
 
 
 def remake(
-    out: Path,
-    waivers: Sequence[Waiver] | None = None,
-    drives: Collection[str] = (),
-    pairs: Collection[str] = (),
+    out: Path, waivers: Sequence[Waiver] | None = None, drives: Collection[str] = (), pairs: Collection[str] = ()
 ) -> Summary:
     """Make the files of a run again and return its summary; ``waivers`` replace those of the run.
 
     ``drives`` and ``pairs`` are as in :func:`write_files`. A run that was killed has no summary: one is made from what
     it had judged.
-
-    Raises:
-        MtError: it has no journal, or journal or summary are damaged.
+    Raises MtError: it has no journal, or journal or summary are damaged.
     """
     journal = out / "result.jsonl"
     summary = read_summary(out) if (out / "summary.json").exists() else summary_of_a_killed_run(out)
@@ -95,11 +85,7 @@ def remake(
 
 
 def summary_of_a_killed_run(out: Path) -> Summary:
-    """Make the summary of a run that was killed.
-
-    Raises:
-        MtError: it has no journal, or no run.json.
-    """
+    """Make the summary of a run that was killed. Raises MtError: it has no journal, or no run.json."""
     first = next(read_journal(out / "result.jsonl"), {})
     record = read_record(out)
     offered: Sequence[str] = first.get("relations", [])

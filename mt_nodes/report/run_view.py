@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.jsonl import LineTail
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import LineTail, read_result
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import SHAPES
 from mt_nodes.engine.summary.deaths import TYPE as DEATH
@@ -33,11 +32,7 @@ class WatchedRun:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Open a results directory.
-
-        Raises:
-            UsageError: there is no such directory.
-        """
+        """Open a results directory. Raises UsageError: there is no such directory."""
         if not directory.is_dir():
             raise UsageError(
                 f"no results directory {directory}; begin a run with `mt replay BAG`, or name one with `mt watch DIR`"
@@ -83,11 +78,7 @@ class WatchedRun:
         return max(0, total - self.done) / pace if pace else None
 
     def look(self) -> bool:
-        """Read new lines; return whether there were any.
-
-        Raises:
-            InfrastructureError: a line is damaged.
-        """
+        """Read new lines; return whether there were any. Raises InfrastructureError: a line is damaged."""
         lines = self._tail.fresh()
         for line in lines:
             if line["type"] == "condition":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.directories import write_whole
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
@@ -34,9 +34,7 @@ def write_search_page(out: Path) -> Path:
     """Write ``report.html`` of a search and return its path.
 
     Reads ``summary.json`` and ``search.jsonl``, and the evidence of the replay of what was found.
-
-    Raises:
-        MtError: one of them is missing or damaged.
+    Raises MtError: one of them is missing or damaged.
     """
     summary = _summary(out)
     lines = read_journal(out / TRIALS) if (out / TRIALS).is_file() else ()  # nothing was tried

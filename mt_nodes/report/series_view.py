@@ -44,8 +44,7 @@ class SeriesView:
 def read_series(path: Path) -> SeriesView:
     """Read the table of a sequence; without any output it has ``answered`` (0 or 1).
 
-    Raises:
-        InfrastructureError: the table cannot be read.
+    Raises InfrastructureError: the table cannot be read.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:

@@ -68,9 +68,7 @@ def indexed_png(indices: npt.NDArray[np.uint8], colours: Sequence[tuple[str, flo
     """Return an image (H, W) of numbers of colours as a data URI.
 
     A palette makes it a third as large as with four channels, which is all that OpenCV writes.
-
-    Args:
-        colours: hexadecimal colour and opacity, by number.
+    ``colours``: hexadecimal colour and opacity, by number.
     """
     height, width = indices.shape
     palette = b"".join(bytes.fromhex(colour.lstrip("#")) for colour, _ in colours)

@@ -71,11 +71,8 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
 def read_answer(answer: str, text: str, ontology: Ontology, rule: str = "", strict: bool = False) -> Reading:
     """Return the statements of an answer to a rule; without one, the model's reason.
 
-    Args:
-        text: of the rule. rule, strict: as in :func:`mt_nodes.rules.parser.read_rule`.
-
-    Raises:
-        BadAnswer: it does not fit :func:`answer_schema`, or a statement does not fit the ontology or the rule.
+    ``text``: of the rule. ``rule``, ``strict``: as in :func:`mt_nodes.rules.parser.read_rule`.
+    Raises BadAnswer: it does not fit :func:`answer_schema`, or a statement does not fit the ontology or the rule.
     """
     data = json_in(answer)
     rows = data.get("statements")
@@ -89,11 +86,7 @@ def read_answer(answer: str, text: str, ontology: Ontology, rule: str = "", stri
 
 
 def json_in(answer: str) -> dict[str, Any]:
-    """Return the object of an answer, also after thoughts or inside a fence.
-
-    Raises:
-        BadAnswer: there is none.
-    """
+    """Return the object of an answer, also after thoughts or inside a fence. Raises BadAnswer: there is none."""
     if len(answer) > _LONGEST:
         raise BadAnswer(f"got {len(answer):,} characters, expected at most {_LONGEST:,}")
     bare = _THOUGHTS.sub("", answer).strip()

@@ -60,12 +60,8 @@ class Recording:
     ) -> dict[str, SceneFacts]:
         """Return the scene of each frame, by the name of its case, in order.
 
-        Args:
-            progress: receives the number of frames read.
-
-        Raises:
-            UsageError: there is no such bag or frame.
-            InfrastructureError: the bag is damaged before the last frame.
+        ``progress``: receives the number of frames read.
+        Raises UsageError: there is no such bag or frame. InfrastructureError: the bag is damaged before the last frame.
         """
         cases = {frame: self._scene(around) for frame, around in self._cases(set(frames), progress)}
         if missing := [frame for frame in frames if frame not in cases]:
@@ -130,8 +126,7 @@ def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack
 def facts(values: Mapping[str, Any], ontology: Ontology) -> Facts:
     """Return the user's facts; ``roads``, ``present`` and ``absent`` are a name or a list of them.
 
-    Raises:
-        UsageError: naming an unknown fact or road, or a value of the wrong kind.
+    Raises UsageError: naming an unknown fact or road, or a value of the wrong kind.
     """
     known = dict(values)
     if ROADS in known:

@@ -58,14 +58,12 @@ def cut(
 ) -> list[CaseFrames]:
     """Return the cases of all bags, ``frames`` long each; a shorter remainder of a bag is left out.
 
+    Raises UsageError: no bag has enough frames for one. InfrastructureError: a bag is damaged.
+
     Args:
         reference: frame of a case that its scene describes.
         progress: receives a bag's number and the number of its frames read.
         limit: most frames of each bag.
-
-    Raises:
-        UsageError: no bag has enough frames for one.
-        InfrastructureError: a bag is damaged.
     """
     planned = []
     for bag, (name, recording) in enumerate(zip(_names(recordings), recordings, strict=True)):
@@ -92,12 +90,8 @@ def choose(
 ) -> list[tuple[CaseFrames, int, Choice]]:
     """Return the choices for each case in each round, and count them, all in one transaction.
 
-    Args:
-        matchers: by number of the bag.
-        rounds: how often each case gets a relation; earlier choices count.
-
-    Raises:
-        InfrastructureError: the store cannot be written; nothing is counted.
+    ``matchers``: by number of the bag. ``rounds``: how often each case gets a relation; earlier choices count.
+    Raises InfrastructureError: the store cannot be written; nothing is counted.
     """
     found: list[tuple[CaseFrames, int, Choice]] = []
     with store.transaction():
@@ -115,9 +109,7 @@ def name_of(entry: Entry, ontology: Ontology, path: Path | None) -> str:
     """Return the name of a store's relation for `mt replay`.
 
     One that does not ship is written to the directory ``path`` (None: nowhere), and named by its file there.
-
-    Raises:
-        InfrastructureError: the file cannot be written.
+    Raises InfrastructureError: the file cannot be written.
     """
     # With the user's own words, a relation may be shown in another way than in the package.
     if ontology == load_ontology() and (ids := ids_of(entry)):

@@ -49,11 +49,7 @@ class Chat:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a client; nothing is sent yet.
-
-        Raises:
-            UsageError: the extra ``llm`` is not installed.
-        """
+        """Make a client; nothing is sent yet. Raises UsageError: the extra ``llm`` is not installed."""
         self._service = Service(model, attempts, sleep, clock)
         self.model = model
         self._form = 0
@@ -61,9 +57,8 @@ class Chat:
     def ask(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> ModelReply:
         """Return the model's reply to messages.
 
-        Raises:
-            NoAnswer: every attempt failed; says how the last did.
-            UsageError: the server refuses the request or the key.
+        Raises NoAnswer: every attempt failed; says how the last did. UsageError: the server refuses the request or the
+        key.
         """
         completion, seconds, attempts = self._service.insist(lambda: self._in_some_form(messages, schema))
         text, finish, usage = completion
@@ -101,11 +96,7 @@ def _response_format(form: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_completion(data: bytes, kind: str) -> _Completion:
-    """Return text, finish reason and tokens of a completion.
-
-    Raises:
-        Failed: it is invalid.
-    """
+    """Return text, finish reason and tokens of a completion. Raises Failed: it is invalid."""
     try:
         completion = json.loads(data)
         choice = completion["choices"][0]

@@ -48,8 +48,7 @@ class Cue:
 def cues_in(tokens: Sequence[Token], free: Sequence[bool], others: Sequence[int], ontology: Ontology) -> list[Cue]:
     """Return the demands, in the order of the text.
 
-    Args:
-        free: words that belong to no name. others: where names of people, animals and vehicles begin.
+    ``free``: words that belong to no name. ``others``: where names of people, animals and vehicles begin.
     """
     idle: set[tuple[str, tuple[int, ...]]] = set()
     for _ in range(_TRIES):

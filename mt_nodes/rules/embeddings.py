@@ -46,10 +46,9 @@ class Embeddings:
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Return the vectors (n, d) of n texts; requests only those that are not cached.
 
-        Raises:
-            NoAnswer: the server gave no usable one; earlier ones are cached.
-            UsageError: the server refuses the request, or has another model than that of the cached vectors.
-            InfrastructureError: the file of vectors cannot be written.
+        Raises NoAnswer: the server gave no usable one; earlier ones are cached. UsageError: the server refuses the
+        request, or has another model than that of the cached vectors. InfrastructureError: the file of vectors cannot
+        be written.
         """
         known = self._stored.of(self.name)
         missing = [text for text in dict.fromkeys(texts) if text not in known]
@@ -99,8 +98,7 @@ class Embeddings:
 def _read_vectors(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
     """Return the server's name of the model, and ``count`` vectors (count, d) in the order of the texts.
 
-    Raises:
-        Failed: the answer is invalid.
+    Raises Failed: the answer is invalid.
     """
     try:
         answer = json.loads(data)
@@ -135,11 +133,7 @@ class FaissIndex:
     def __init__(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> None:
         """Index texts.
 
-        Args:
-            embed: returns vectors (n, d) of n texts.
-
-        Raises:
-            UsageError: the extra ``vectors`` is not installed.
+        ``embed``: returns vectors (n, d) of n texts. Raises UsageError: the extra ``vectors`` is not installed.
         """
         try:
             faiss = import_module("faiss")

@@ -4,6 +4,13 @@
 The deterministic parser (:mod:`mt_nodes.rules.parser`) is one reader among others, and the only one that needs no
 network. An interrupted run can be repeated: answers that its file (:mod:`mt_nodes.rules.model_answers`) holds are not
 requested again.
+
+Judges readings of a rule by three yes/no questions to language models (arXiv 2510.19438, section III-A2).
+
+The score of a candidate c over S samples of Q = 3 questions is ``H(c) = (1 / (S Q)) sum_s sum_q x[s, q]``, x = 1 for
+"no": the share of "no". The lowest wins. Anything but exactly "yes" is a "no", so an unreadable answer scores 1, never
+0. Of equal scores the reading of most models wins, then that of the first model. The agreement is ``1 - H(c)``: a
+reading with less of it than a threshold is rejected. The paper keeps the best one whatever its score.
 """
 
 from __future__ import annotations
@@ -11,19 +18,77 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
-from typing import Protocol
+from typing import Any, Protocol
 
-from mt_nodes.rules.answer_statements import BadAnswer, answer_schema, read_answer
-from mt_nodes.rules.model_queries import Asker
+from mt_nodes.rules.answer_statements import BadAnswer, answer_schema, json_in, read_answer
+from mt_nodes.rules.model_queries import Asker, whole
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import LONGEST, Reading, read_rule
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.rule_classifier import trained
 from mt_nodes.rules.rule_sets import Rule
-from mt_nodes.rules.self_check import SelfCheck
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
-from mt_nodes.rules.store_entry import CLASSIFIER, PARSER, Entry
+from mt_nodes.rules.store_entry import CLASSIFIER, LEAST_AGREEMENT, PARSER, Entry, sentence
+
+QUESTIONS = ("mentioned", "agrees", "fits")
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {question: {"type": "string", "enum": ["yes", "no"]} for question in QUESTIONS},
+    "required": list(QUESTIONS),
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """Share of "no" (0 best, 1 worst); ``complete``: every sample was answered, readable or not."""
+
+    value: float
+    complete: bool = True
+
+    @property
+    def agreement(self) -> float:
+        """Share of "yes"."""
+        return 1.0 - self.value
+
+
+@dataclass(frozen=True)
+class SelfCheck:
+    """Asks each of the ``judges`` ``samples`` times; rejects what has less than ``least_agreement``."""
+
+    judges: Sequence[Asker]
+    prompts: Prompts
+    samples: int = 3
+    least_agreement: float = LEAST_AGREEMENT
+
+    def rejects(self, score: Score) -> bool:
+        """Whether a reading is rejected; not while questions are unanswered: another run asks them again."""
+        return score.complete and score.agreement < self.least_agreement
+
+    def score(self, text: str, statements: Sequence[Statement]) -> Score:
+        """Return the score of a reading of a rule.
+
+        Raises InfrastructureError, UsageError: as for :meth:`mt_nodes.rules.model_queries.Asker.ask`.
+        """
+        messages = self.prompts.self_check(text, map(sentence, statements))
+        nos, complete = 0, True
+        for judge in self.judges:
+            for sample in range(self.samples):
+                try:
+                    nos += _nos(judge, messages, sample)
+                except NoAnswer:
+                    nos, complete = nos + len(QUESTIONS), False
+        return Score(nos / (len(self.judges) * self.samples * len(QUESTIONS)), complete)
+
+
+def _nos(judge: Asker, messages: Any, sample: int) -> int:
+    answer = judge.ask(messages, SCHEMA, sample)
+    try:
+        data = json_in(whole(answer.reply))
+    except BadAnswer:
+        return len(QUESTIONS)
+    return sum(data.get(question) != "yes" for question in QUESTIONS)
 
 
 @dataclass(frozen=True)
@@ -131,11 +196,7 @@ class ModelReader:
     strict: bool = False
 
     def read(self, rule: Rule) -> CandidateReading:
-        """Return its reading of a rule; accepts only statements of the ontology and of the rule.
-
-        Raises:
-            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.model_queries.Asker.ask` does.
-        """
+        """Return its reading of a rule; accepts only statements of the ontology and of the rule."""
         name = self.asker.name
         if not rule.text.strip():
             return CandidateReading(name, Reading(why="the rule is empty"))
@@ -159,12 +220,9 @@ class ModelReader:
 def extract(rules: Iterable[Rule], readers: Sequence[Reader], check: SelfCheck | None = None) -> Iterator[Extraction]:
     """Yield the readings of each rule, in order; readers work in parallel.
 
-    Args:
-        check: scores the readings and rejects some; without it the most frequent reading is chosen, of several such
-            that of the first reader.
-
-    Raises:
-        InfrastructureError, UsageError: a model fails repeatedly or refuses; earlier answers are kept.
+    ``check``: scores the readings and rejects some; without it the most frequent reading is chosen, of several such
+    that of the first reader.
+    Raises InfrastructureError, UsageError: a model fails repeatedly or refuses; earlier answers are kept.
     """
     # `map` of this pool ends after all threads, so that no answer is lost to another's error; an interrupt does not
     # wait.

@@ -47,8 +47,7 @@ _STEPS = {
 def feature(statements: Iterable[Statement], title: str, tool: str = TOOL) -> str:
     """Return the text of a feature with one scenario a statement.
 
-    Raises:
-        UsageError: a rule's id has spaces, ``@`` or ``#`` and cannot be a tag.
+    Raises UsageError: a rule's id has spaces, ``@`` or ``#`` and cannot be a tag.
     """
     return f"Feature: {' '.join(title.split())}\n" + "".join(_scenario(one, tool) for one in statements)
 
@@ -70,20 +69,15 @@ def _scenario(one: Statement, tool: str) -> str:
 
 
 def read_feature_file(path: Path, ontology: Ontology) -> tuple[Statement, ...]:
-    """Read a ``.feature`` file.
-
-    Raises:
-        UsageError: it cannot be read, or :func:`read_feature` refuses it.
-    """
+    """Read a ``.feature`` file. Raises UsageError: it cannot be read, or :func:`read_feature` refuses it."""
     return read_feature(read_text(path), str(path), ontology)
 
 
 def read_feature(text: str, name: str, ontology: Ontology) -> tuple[Statement, ...]:
     """Return the statements of a feature.
 
-    Raises:
-        UsageError: naming the line: invalid Gherkin, another language, no content, or a word that the ontology does not
-            know.
+    Raises UsageError: naming the line: invalid Gherkin, another language, no content, or a word that the ontology does
+    not know.
     """
     if len(text) > _LARGEST:
         raise UsageError(f"{name}: got {len(text) / 1e6:.1f} MB, expected at most {_LARGEST / 1e6:g} MB; part it")
@@ -164,11 +158,9 @@ def _words(step: Mapping[str, Any], where: str) -> dict[str, str]:
 
 def _known(words: str, kind: str, ontology: Ontology, where: str) -> str:
     """Return the name for words: the name itself, or the term with that phrase."""
-    terms: Mapping[str, Any] = {
-        "road": ontology.roads,
-        "element": ontology.elements,
-        "behaviour": ontology.behaviours,
-    }[kind]
+    terms: Mapping[str, Any] = {"road": ontology.roads, "element": ontology.elements, "behaviour": ontology.behaviours}[
+        kind
+    ]
     name = "_".join(words.lower().replace("-", " ").split())
     if name in terms:
         return name

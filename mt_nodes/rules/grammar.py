@@ -19,11 +19,7 @@ _REPLACEMENTS = ("numbers", "contractions")
 
 
 def words(name: str) -> frozenset[str]:
-    """Return a list of words.
-
-    Raises:
-        UsageError: the file has no such list, or cannot be used.
-    """
+    """Return a list of words. Raises UsageError: the file has no such list, or cannot be used."""
     found: frozenset[str] = _entry(name)
     return found
 
@@ -31,8 +27,7 @@ def words(name: str) -> frozenset[str]:
 def replacements(name: str) -> Mapping[str, str]:
     """Return texts that stand for others, in the order of the file: ``numbers`` or ``contractions``.
 
-    Raises:
-        UsageError: the file has no such mapping, or cannot be used.
+    Raises UsageError: the file has no such mapping, or cannot be used.
     """
     found: Mapping[str, str] = _entry(name)
     return found
@@ -41,8 +36,7 @@ def replacements(name: str) -> Mapping[str, str]:
 def read_grammar(path: Path) -> dict[str, Any]:
     """Return the word lists of a file, and the mappings ``numbers`` and ``contractions``, by name.
 
-    Raises:
-        UsageError: naming the file and the list, what was got and what was expected.
+    Raises UsageError: naming the file and the list, what was got and what was expected.
     """
     data = read_mapping(path)
     found: dict[str, Any] = {}

@@ -31,9 +31,8 @@ EditFacts = Callable[[Entry], Mapping[str, Any]]
 class Candidate:
     """A considered relation.
 
-    Attributes:
-        index: in the store. near: similarity to the scene. executions: before this choice. applies: None if unknown.
-            why: it was chosen, or not.
+    ``index``: in the store. ``near``: similarity to the scene. ``executions``: before this choice. ``applies``: None if
+    unknown. ``why``: it was chosen, or not.
     """
 
     index: int
@@ -48,9 +47,8 @@ class Candidate:
 class Choice:
     """The choice for a case; plain data, for a plan.
 
-    Attributes:
-        case: its name. index: of the relation in the store, None if none applies. candidates: all considered, nearest
-            first.
+    ``case``: its name. ``index``: of the relation in the store, None if none applies. ``candidates``: all considered,
+    nearest first.
     """
 
     case: str
@@ -96,8 +94,7 @@ class Matcher:
     def plan(self, store: Store, scenes: Mapping[str, SceneFacts]) -> list[Choice]:
         """Return the choice for each case, in order, and count it, all in one transaction.
 
-        Raises:
-            InfrastructureError: the store cannot be written, or others write for too long; nothing is counted.
+        Raises InfrastructureError: the store cannot be written, or others write for too long; nothing is counted.
         """
         with store.transaction():
             counted = {entry.index: entry.executions for entry in store.entries()}
@@ -112,8 +109,7 @@ class Matcher:
     def choose(self, store: Store, case: str, scene: SceneFacts, executions: Mapping[int, int] | None = None) -> Choice:
         """Return the choice for one case, without counting it.
 
-        Args:
-            executions: how often each relation was run, by index; None: from the store.
+        ``executions``: how often each relation was run, by index; None: from the store.
         """
         entries = store.entries(self.region, self.origins)
         if executions is not None:

@@ -62,8 +62,7 @@ VERSION = len(MIGRATIONS)
 def migrate(db: sqlite3.Connection, path: Path) -> None:
     """Bring a store to the present version, within the open transaction; an empty file becomes a store.
 
-    Raises:
-        UsageError: it is no store, or one of a later version; nothing is changed.
+    Raises UsageError: it is no store, or one of a later version; nothing is changed.
     """
     for steps in MIGRATIONS[checked_version(db, path) :]:
         for step in steps:
@@ -75,8 +74,7 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
 def checked_version(db: sqlite3.Connection, path: Path) -> int:
     """Return the version of a store, 0 for an empty file.
 
-    Raises:
-        UsageError: it is no store, or one of a later version.
+    Raises UsageError: it is no store, or one of a later version.
     """
     (kind,), (version,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
     if kind != APPLICATION_ID and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

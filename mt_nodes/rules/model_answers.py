@@ -62,9 +62,7 @@ class Answers:
     def __init__(self, path: Path) -> None:
         """Open or create the file.
 
-        Raises:
-            UsageError: another process is writing to it.
-            InfrastructureError: it is damaged, or cannot be written.
+        Raises UsageError: another process is writing to it. InfrastructureError: it is damaged, or cannot be written.
         """
         self._lock = Lock()
         self._texts: set[str] = set()
@@ -93,11 +91,7 @@ class Answers:
         return None if reply is None else ModelAnswer(question.key, question.prompt_id, reply, cached=True)
 
     def add(self, question: Question, reply: ModelReply) -> ModelAnswer:
-        """Store an answer.
-
-        Raises:
-            InfrastructureError: the file cannot be written.
-        """
+        """Store an answer. Raises InfrastructureError: the file cannot be written."""
         model = question.model
         with self._lock:
             try:

@@ -11,6 +11,7 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.rules.answer_statements import BadAnswer
 from mt_nodes.rules.chat import Chat, Message, ModelReply
 from mt_nodes.rules.model_answers import Answers, ModelAnswer, Question
+from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.service import NoAnswer
 
@@ -26,8 +27,7 @@ _ENDS = {"length": "it was cut off at max_tokens", "refusal": "it was refused", 
 class Usage:
     """Cost of one model. ``cached``: stored answers, which cost nothing this time.
 
-    Attributes:
-        untold: answers without reported tokens, for which counts and cost are too low.
+    ``untold``: answers without reported tokens, for which counts and cost are too low.
     """
 
     requests: int = 0
@@ -63,9 +63,14 @@ class Asker:
         self.usage = Usage()
 
     @property
+    def model(self) -> LanguageModel:
+        """The model."""
+        return self._chat.model
+
+    @property
     def name(self) -> str:
         """The user's name of the model."""
-        return self._chat.model.name
+        return self.model.name
 
     @property
     def cost(self) -> float | None:
@@ -78,10 +83,8 @@ class Asker:
     def ask(self, messages: Sequence[Message], schema: Mapping[str, Any], sample: int = 0) -> ModelAnswer:
         """Return the stored answer, else ask and store it.
 
-        Raises:
-            NoAnswer: the server gave none; another question may succeed.
-            InfrastructureError: it failed :data:`MOST_FAILURES` times in a row, or the file failed.
-            UsageError: the server refuses the request or the key.
+        Raises NoAnswer: the server gave none; another question may succeed. InfrastructureError: it failed
+        :data:`MOST_FAILURES` times in a row, or the file failed. UsageError: the server refuses the request or the key.
         """
         question = Question(self._chat.model, messages, schema, sample)
         stored = self._answers.find(question)
@@ -112,11 +115,8 @@ class Asker:
     ) -> tuple[_T | BadAnswer, ModelAnswer]:
         """Return the result of ``read`` for an answer, asking again with its error; after the last try, the error.
 
-        Args:
-            turn: number of the repetition, for several answers to one question.
-
-        Raises:
-            NoAnswer, InfrastructureError, UsageError: as for :meth:`ask`.
+        ``turn``: number of the repetition, for several answers to one question.
+        Raises NoAnswer, InfrastructureError, UsageError: as for :meth:`ask`.
         """
         conversation = messages
         for nth in range(TRIES):
@@ -132,11 +132,7 @@ class Asker:
 
 
 def whole(reply: ModelReply) -> str:
-    """Return the text of a complete answer.
-
-    Raises:
-        BadAnswer: it was cut off.
-    """
+    """Return the text of a complete answer. Raises BadAnswer: it was cut off."""
     if reply.finish in _ENDS:
         raise BadAnswer(f"{_ENDS[reply.finish]}: '{reply.text[:80]}'")
     return reply.text

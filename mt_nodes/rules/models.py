@@ -59,8 +59,7 @@ class LanguageModel:
 def models_of_environment(environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Return the models of the variables :data:`URL`, :data:`MODEL` and :data:`KEY`.
 
-    Raises:
-        UsageError: naming the missing or wrong variable, and its form.
+    Raises UsageError: naming the missing or wrong variable, and its form.
     """
     names = [name.strip() for name in environ.get(MODEL, "").split(",") if name.strip()]
     if not names or not environ.get(URL):
@@ -76,18 +75,27 @@ def models_of_environment(environ: Mapping[str, str]) -> tuple[LanguageModel, ..
 def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Return some models of the server in :data:`URL`; :data:`FROM_ENVIRONMENT` stands for those of :data:`MODEL`.
 
-    Raises:
-        UsageError: naming the missing or wrong variable, and its form.
+    Raises UsageError: naming the missing or wrong variable, and its form.
     """
     given = (environ.get(MODEL, "") if name == FROM_ENVIRONMENT else name for name in names)
     return models_of_environment({**environ, MODEL: ",".join(given)})
 
 
+def model_named(name: str, file: str | Path | None, environ: Mapping[str, str]) -> LanguageModel:
+    """Return a model of the file of models, else one of the server in :data:`URL`.
+
+    Raises:
+        UsageError: the file is wrong, or neither has the model.
+    """
+    listed = load_models(Path(file), environ) if file else ()
+    found = next((model for model in listed if model.name == name), None)
+    return found or models_named([name], environ)[0]
+
+
 def load_models(path: Path, environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Read a file of models.
 
-    Raises:
-        UsageError: naming file and key, what was got and what was expected; or the variable without a key.
+    Raises UsageError: naming file and key, what was got and what was expected; or the variable without a key.
     """
     data = read_mapping(path)
     refuse_unknown(data, ("models",), str(path))

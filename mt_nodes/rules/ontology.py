@@ -72,8 +72,7 @@ class Ontology:
     def refuse_unknown(self, statement: Statement, where: str) -> None:
         """Refuse a statement with an unknown word.
 
-        Raises:
-            UsageError: names the place, the word and the nearest that exists.
+        Raises UsageError: names the place, the word and the nearest that exists.
         """
         for kind, known in (("road", self.roads), ("element", self.elements), ("behaviour", self.behaviours)):
             got = getattr(statement, kind)
@@ -103,8 +102,7 @@ class Ontology:
 def load_ontology(*own: Path) -> Ontology:
     """Read the shipped ontology, and the user's own files on top of it.
 
-    Raises:
-        UsageError: naming file and key, what was got and what was expected.
+    Raises UsageError: naming file and key, what was got and what was expected.
     """
     return _load(own)
 
@@ -223,8 +221,7 @@ def _regions(data: Mapping[str, Any], where: str) -> tuple[str, ...]:
 def _refuse_discord(ontology: Ontology, where: Path) -> None:
     """Refuse entries that refer to missing ones.
 
-    Raises:
-        UsageError: naming the entry and the nearest name that exists.
+    Raises UsageError: naming the entry and the nearest name that exists.
     """
     for key, kind, named, known in _links(ontology):
         if named and named not in known:

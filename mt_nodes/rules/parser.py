@@ -45,10 +45,9 @@ class Reading:
 def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = False) -> Reading:
     """Return the statements of one rule in English.
 
-    Args:
-        rule: id for the statements. strict: tell apart what AutoMT (arXiv 2510.19438) reads as one behaviour: ``stop``,
-            ``give_way`` and ``keep_distance`` from ``slow_down``, ``stay_behind`` and ``start_moving`` from
-            ``keep_current``.
+    ``rule``: id for the statements. ``strict``: tell apart what AutoMT (arXiv 2510.19438) reads as one behaviour:
+    ``stop``, ``give_way`` and ``keep_distance`` from ``slow_down``, ``stay_behind`` and ``start_moving`` from
+    ``keep_current``.
     """
     if not text.strip():
         return Reading(why="the rule is empty")

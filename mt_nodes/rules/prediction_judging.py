@@ -46,8 +46,7 @@ _MORE = 1e-9
 class Predictions:
     """Predictions of stacks for the frames of one case.
 
-    Attributes:
-        speed_mps, steering_rad: (M, T) of M stacks and T frames; NaN if missing.
+    ``speed_mps``, ``steering_rad``: (M, T) of M stacks and T frames; NaN if missing.
     """
 
     speed_mps: Floats
@@ -95,8 +94,7 @@ SPREADS: dict[str, Callable[[Floats], float]] = {
 def spread_bounds(source: Predictions, kind: str = "std") -> Bounds:
     """Return bounds from the spread of stacks on the source, of those that predict the quantity.
 
-    Raises:
-        UsageError: there is no such kind, or fewer than two stacks predict a quantity that some stack predicts.
+    Raises UsageError: there is no such kind, or fewer than two stacks predict a quantity that some stack predicts.
     """
     if kind not in SPREADS:
         raise UsageError(f"bound '{kind}': there is none of this name{suggest(kind, SPREADS)}")
@@ -112,12 +110,9 @@ def spread_bounds(source: Predictions, kind: str = "std") -> Bounds:
 def control_bounds(changes: Floats) -> Bounds:
     """Return bounds for one stack from its changes without a reason: the control arm's.
 
-    Args:
-        changes: (N, 2) of speed and steering, follow-up minus source, one per case; the 95 % quantile of their absolute
-            values counts, the next larger value if it lies between two.
-
-    Raises:
-        UsageError: there are fewer than :data:`LEAST_CONTROLS`, too few for that quantile.
+    ``changes``: (N, 2) of speed and steering, follow-up minus source, one per case; the 95 % quantile of their absolute
+    values counts, the next larger value if it lies between two.
+    Raises UsageError: there are fewer than :data:`LEAST_CONTROLS`, too few for that quantile.
     """
     rows = np.abs(np.asarray(changes, dtype=np.float64).reshape(-1, 2))
     rows = rows[np.isfinite(rows).all(axis=1)]
@@ -134,10 +129,7 @@ def judge(behaviour: str, source: Predictions, followup: Predictions, bounds: Bo
 
     A stack with a quantity for the source and not for the follow-up violates; one with none for the source, or too slow
     to slow down by more than the bound, leaves nothing to judge.
-
-    Raises:
-        UsageError: there is no such behaviour.
-        ValueError: the two have different stacks.
+    Raises UsageError: there is no such behaviour. ValueError: the two have different stacks.
     """
     if behaviour not in _JUDGES:
         raise UsageError(f"behaviour '{behaviour}': nothing judges it{suggest(behaviour, _JUDGES)}")

@@ -37,11 +37,7 @@ class Templates:
     """The templates of one folder."""
 
     def __init__(self, names: Iterable[str], folder: Path | None = None) -> None:
-        """Read them; by default the shipped ones.
-
-        Raises:
-            UsageError: one is missing, unreadable or invalid.
-        """
+        """Read them; by default the shipped ones. Raises UsageError: one is missing, unreadable or invalid."""
         from jinja2 import Environment, StrictUndefined, TemplateSyntaxError
 
         self.folder = folder or resources.config_dir() / FOLDER
@@ -56,11 +52,7 @@ class Templates:
                 raise UsageError(f"{path}:{error.lineno}: no valid template: {error.message}") from error
 
     def render(self, name: str, **values: Any) -> str:
-        """Return a filled-in template.
-
-        Raises:
-            UsageError: it uses an unknown variable.
-        """
+        """Return a filled-in template. Raises UsageError: it uses an unknown variable."""
         from jinja2 import TemplateError
 
         try:
@@ -73,11 +65,7 @@ class Prompts:
     """The prompts for one ontology."""
 
     def __init__(self, ontology: Ontology, folder: Path | None = None) -> None:
-        """Read templates and examples.
-
-        Raises:
-            UsageError: one is missing, unreadable or invalid.
-        """
+        """Read templates and examples. Raises UsageError: one is missing, unreadable or invalid."""
         templates = Templates(_TEMPLATES, folder)
         self._render = templates.render
         self.examples = read_examples(templates.folder / EXAMPLES)
@@ -102,8 +90,7 @@ class Prompts:
 def read_examples(path: Path) -> tuple[Example, ...]:
     """Read a list of ``{rule, answer}``.
 
-    Raises:
-        UsageError: naming file and entry, what was got and what was expected.
+    Raises UsageError: naming file and entry, what was got and what was expected.
     """
     examples = []
     for number, row in enumerate(read_list(path), 1):

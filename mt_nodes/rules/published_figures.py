@@ -46,11 +46,7 @@ class PublishedFigures:
 
 @lru_cache
 def published() -> PublishedFigures:
-    """Return the published figures.
-
-    Raises:
-        UsageError: the file is incomplete: names table, region and method.
-    """
+    """Return the published figures. Raises UsageError: the file is incomplete: names table, region and method."""
     path = resources.config_dir() / _FILE
     data = read_mapping(path)
     stacks, methods = tuple(data["stacks"]), dict(data["methods"])

@@ -22,11 +22,7 @@ NOT_RUN = "not run"
 
 @dataclass(frozen=True)
 class RatedCase:
-    """The result of one case.
-
-    Attributes:
-        unit: the source: drive and bundle. judgements: by stack.
-    """
+    """The result of one case. ``unit``: the source: drive and bundle. ``judgements``: by stack."""
 
     unit: Unit
     validation: Validation
@@ -42,9 +38,8 @@ class RatedCase:
 class Rate:
     """A share of cases.
 
-    Attributes:
-        hits, trials: counts. low, high: 95 % interval; method: of the interval; None and empty without trials. unclear:
-            number of unknown cases; they do not count as hits.
+    ``hits``, ``trials``: counts. ``low``, ``high``: 95 % interval; method: of the interval; None and empty without
+    trials. ``unclear``: number of unknown cases; they do not count as hits.
     """
 
     hits: int
@@ -116,8 +111,7 @@ def difference_p(
 def validation_table(methods: Mapping[str, Sequence[RatedCase] | None], ours: str = "automt") -> dict[str, Any]:
     """Return the paper's table VIII: by method the share of valid cases and of each factor, and tests against ours.
 
-    Args:
-        methods: cases by method; None: not run.
+    ``methods``: cases by method; None: not run.
     """
     tests = _tests(methods, ours, {"": lambda case: case.validation.valid})
     return {

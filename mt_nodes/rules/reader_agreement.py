@@ -35,9 +35,8 @@ ASPECTS: Mapping[str, Callable[[Statement], str]] = {
 class ReaderCounts:
     """What one reader makes of the rules.
 
-    Attributes:
-        rules, answered, read: rules in all, with an answer, and with a relation. judged, rejected: readings that the
-            judge voted on, and rejected. agreement: mean share of yes votes; None: nothing was judged.
+    ``rules``, ``answered``, ``read``: rules in all, with an answer, and with a relation. ``judged``, ``rejected``:
+    readings that the judge voted on, and rejected. ``agreement``: mean share of yes votes; None: nothing was judged.
     """
 
     reader: str
@@ -68,11 +67,7 @@ class Agreement:
 
 
 def require_library() -> Any:
-    """Return the library of Krippendorff's alpha.
-
-    Raises:
-        UsageError: it is not installed.
-    """
+    """Return the library of Krippendorff's alpha. Raises UsageError: it is not installed."""
     try:
         import krippendorff
     except ImportError as error:
@@ -88,8 +83,7 @@ def reader_counts(found: Sequence[Extraction]) -> list[ReaderCounts]:
 def agreements(found: Sequence[Extraction]) -> list[Agreement]:
     """Return how far all readers agree, by aspect.
 
-    Raises:
-        UsageError: there are fewer than two readers, or the library is not installed.
+    Raises UsageError: there are fewer than two readers, or the library is not installed.
     """
     readers = _by_reader(found)
     if len(readers) < 2:
@@ -167,12 +161,9 @@ def _alike(values: Sequence[Sequence[str | None]]) -> float | None:
 def alpha_of(values: np.ndarray[Any, Any], different: int, paired: int, level: str = "nominal") -> float | None:
     """Return Krippendorff's alpha, None where it is not defined.
 
-    Args:
-        values: (raters, units), NaN where one gave none. different: number of different values. paired: number of units
-            with two values at least. level: of measurement, such as ``ordinal``.
-
-    Raises:
-        UsageError: the library is not installed.
+    ``values``: (raters, units), NaN where one gave none. ``different``: number of different values. ``paired``: number
+    of units with two values at least. ``level``: of measurement, such as ``ordinal``.
+    Raises UsageError: the library is not installed.
     """
     library = require_library()
     if different < 2 or not paired:

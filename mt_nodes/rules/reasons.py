@@ -49,8 +49,7 @@ def reasons(
 ) -> list[ElementMention]:
     """Return the element that a rule is about, and those joined to it.
 
-    Args:
-        behaviour: the demanded one. cue: index of the demanding word, the number of words if there is none.
+    ``behaviour``: the demanded one. ``cue``: index of the demanding word, the number of words if there is none.
     """
     antecedents = _antecedents(tokens, things)
     weights = [_weight(tokens, one) + 2.0 * (one.start in antecedents) for one in things]

@@ -57,8 +57,7 @@ class RatedQuestion:
 def sheet(entries: Sequence[Entry], sets: Sequence[RuleSet], count: int, seed: int = 0) -> str:
     """Return an empty sheet: up to ``count`` relations of each region by lot, each with one of its rules.
 
-    Raises:
-        UsageError: no relation has a rule with a text.
+    Raises UsageError: no relation has a rule with a text.
     """
     texts = {(one.region, rule.id): rule.text for one in sets for rule in one.rules.values()}
     rows: dict[str, list[tuple[Any, ...]]] = {}
@@ -81,8 +80,7 @@ def sheet(entries: Sequence[Entry], sets: Sequence[RuleSet], count: int, seed: i
 def read_sheets(paths: Sequence[Path]) -> dict[str, list[dict[str, str]]]:
     """Return the rows of filled-in sheets by rater, the name of the file.
 
-    Raises:
-        UsageError: a file is no such sheet, has another answer, or is of other relations than the first one.
+    Raises UsageError: a file is no such sheet, has another answer, or is of other relations than the first one.
     """
     sheets: dict[str, list[dict[str, str]]] = {}
     for path in paths:
@@ -98,8 +96,7 @@ def read_sheets(paths: Sequence[Path]) -> dict[str, list[dict[str, str]]]:
 def rated(sheets: Mapping[str, Sequence[Mapping[str, str]]]) -> list[RatedQuestion]:
     """Return the answers and the agreement by region and question.
 
-    Raises:
-        UsageError: nothing is rated, or the library is not installed.
+    Raises UsageError: nothing is rated, or the library is not installed.
     """
     first = next(iter(sheets.values()))
     regions = list(dict.fromkeys(row["region"] for row in first))

@@ -52,11 +52,7 @@ class Example:
 
 
 class RuleClassifier:
-    """A classifier for one ontology.
-
-    Args:
-        examples: what it learns from, beside the phrases of the ontology.
-    """
+    """A classifier for one ontology. ``examples``: what it learns from, beside the phrases of the ontology."""
 
     def __init__(self, examples: Sequence[Example], ontology: Ontology) -> None:
         self._ontology = ontology

@@ -59,8 +59,7 @@ class RuleSet:
 def load_rule_set(name: str) -> RuleSet:
     """Read a shipped set by its region, or a user's own by path (``.yaml``, ``.yml`` or ``.txt``).
 
-    Raises:
-        UsageError: naming file, key or line, what was got and what was expected.
+    Raises UsageError: naming file, key or line, what was got and what was expected.
     """
     if name in shipped_rule_sets():
         return _shipped(name)

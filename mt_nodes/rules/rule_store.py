@@ -35,16 +35,15 @@ _KEY = ("region", "origin", "road", "verb", "element", "place", "behaviour", "co
 class Store:
     """An open store; a context manager.
 
+    Raises UsageError: no such file, not a store, or one of a later version. InfrastructureError: it is damaged, cannot
+    be written, or others write for longer than ``wait_s``.
+
     Args:
         path: of the file; created if it does not exist and writing is allowed.
         write: whether to allow changes; without, the file may be on a read-only medium.
         wait_s: how long to wait for other writers.
         ontology: allowed words; by default those of the package.
         indexer: similarity of meanings.
-
-    Raises:
-        UsageError: no such file, not a store, or one of a later version.
-        InfrastructureError: it is damaged, cannot be written, or others write for longer than ``wait_s``.
     """
 
     def __init__(
@@ -89,8 +88,7 @@ class Store:
     def transaction(self) -> Iterator[None]:
         """Run a block as one transaction, exclusive of other writers.
 
-        Raises:
-            InfrastructureError: the disk is full, the file cannot be written, or others write for too long.
+        Raises InfrastructureError: the disk is full, the file cannot be written, or others write for too long.
         """
         if self._db.in_transaction:
             yield
@@ -110,10 +108,8 @@ class Store:
 
         One that exists already, from the same region and origin, keeps its number and its executions and gets the rules
         of both. A relation that the judge rejects for one rule and accepts for another is accepted, for the latter.
-
-        Raises:
-            UsageError: a word is not in the ontology; nothing is added.
-            InfrastructureError: see :meth:`transaction`.
+        Raises UsageError: a word is not in the ontology; nothing is added. InfrastructureError: see
+        :meth:`transaction`.
         """
         rows = list(entries)
         for number, entry in enumerate(rows, 1):
@@ -124,8 +120,7 @@ class Store:
     def entries(self, region: str = "", origins: Sequence[str] = (), *, rejected: bool = False) -> list[Entry]:
         """Return the relations in the order of their numbers, optionally of one region and of some origins only.
 
-        Args:
-            rejected: also those that the judge rejects.
+        ``rejected``: also those that the judge rejects.
         """
         where = "" if rejected else "WHERE NOT rejected"
         with self._telling():
@@ -138,8 +133,7 @@ class Store:
     def count(self, indices: Iterable[int]) -> None:
         """Count choices of relations, with repetitions, in one transaction.
 
-        Raises:
-            UsageError: there is no such relation; nothing is counted.
+        Raises UsageError: there is no such relation; nothing is counted.
         """
         with self.transaction():
             for index, times in Counter(indices).items():
@@ -150,8 +144,7 @@ class Store:
     def find(self, words: str, limit: int = -1) -> list[Entry]:
         """Return the relations that contain all of some words, in any form, best first; also rejected ones.
 
-        Args:
-            limit: the largest number; below 0: all.
+        ``limit``: the largest number; below 0: all.
         """
         phrase = " ".join(f'"{word}"' for word in re.findall(r"\w+", words))
         if not phrase:
@@ -165,8 +158,7 @@ class Store:
     def nearest(self, query: str, entries: Sequence[Entry] | None = None, limit: int = 20) -> list[tuple[Entry, float]]:
         """Return the relations nearest in meaning to a text, and their similarities, at most 1.
 
-        Args:
-            entries: to choose from; None: all.
+        ``entries``: to choose from; None: all.
         """
         rows = self.entries() if entries is None else list(entries)
         texts = tuple(meaning(entry.statement, self.ontology) for entry in rows)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from mt_nodes.base.errors import UsageError, suggest
@@ -23,10 +24,41 @@ from mt_nodes.relations.facts.condition import Predicate, element_of, presence_o
 from mt_nodes.relations.facts.derived_facts import unless_denied, with_derived
 from mt_nodes.relations.facts.presence import agreed_presence, by_labels
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known, unknown
-from mt_nodes.rules import scene_objects
+from mt_nodes.rules import scene_world
 from mt_nodes.rules.ontology import ANY_ROAD
 from mt_nodes.rules.scene_light import light_in_pictures
-from mt_nodes.rules.scene_time import of_stamps, reconciled
+
+#: Earlier stamps are seconds of a simulation or of a machine's uptime, not of a calendar (2000-01-01 UTC).
+_CALENDAR_NS = 946_684_800 * 10**9
+#: Hours of the clock that are day, or night, all year between 55° north and south, where most roads are: an assumption,
+#: with room for summer time. Other hours depend on the place and the date.
+_DAY_H, _NIGHT_H = (9.0, 15.0), (23.5, 3.0)
+
+
+def of_stamps(bundles: Sequence[Bundle], utc_offset_h: float | None) -> Fact:
+    """Return ``day`` or ``night`` by the hour of the middle stamp."""
+    stamp_ns = bundles[len(bundles) // 2].stamp_ns
+    if stamp_ns < _CALENDAR_NS:
+        return unknown("stamps are of no calendar")
+    if utc_offset_h is None:
+        return unknown("stamps are UTC, and the local time there is not known")
+    local = datetime.fromtimestamp(stamp_ns // 10**9, timezone(timedelta(hours=utc_offset_h)))
+    hour, source = local.hour + local.minute / 60.0, f"stamps: {local:%H:%M} local time"
+    if _DAY_H[0] <= hour < _DAY_H[1]:
+        return Fact("day", source)
+    if hour >= _NIGHT_H[0] or hour < _NIGHT_H[1]:
+        return Fact("night", source)
+    return unknown(f"{source}, when it is light or not by place and date")
+
+
+def reconciled(hour: Fact, light: Fact) -> Fact:
+    """Return the time of day from stamps and pictures: the known one, or both if they agree; else unknown."""
+    if not (hour.known and light.known):
+        return light if light.known else hour if hour.known else unknown(f"{light.source}; {hour.source}")
+    if hour.value == light.value:
+        return Fact(light.value, f"{light.source}; {hour.source}")
+    return unknown(f"{hour.source} says {hour.value}, {light.source} say {light.value}")
+
 
 #: Facts that are not predicates of conditions.
 ROADS, OBJECTS, STEERING = "roads", "objects", "steering_rad"
@@ -42,10 +74,9 @@ Detector = Callable[[Bundle, Mapping[str, Any]], Facts]
 class SceneFacts:
     """The known facts of a case.
 
-    Attributes:
-        facts: by name, as predicates of conditions, and ``has(element)``, whether one is present; in addition
-            ``roads`` (names that fit, without ``any_road``), ``objects`` (number by class) and ``steering_rad`` (of the
-            road wheels, positive to the left).
+    ``facts``: by name, as predicates of conditions, and ``has(element)``, whether one is present; in addition ``roads``
+    (names that fit, without ``any_road``), ``objects`` (number by class) and ``steering_rad`` (of the road wheels,
+    positive to the left).
     """
 
     facts: Facts
@@ -112,7 +143,7 @@ def describe(
     utc_offset_h: float | None = None,
     wheelbase_m: float = 2.7,
 ) -> SceneFacts:
-    """Return the scene of a case.
+    """Return the scene of a case. Raises UsageError: there is no bundle.
 
     Args:
         bundles: of the case, in order; its reference frame is the middle one.
@@ -122,9 +153,6 @@ def describe(
         detectors: beside the stack; each says which elements the reference frame shows and lacks.
         utc_offset_h: of local time at the recording; None if unknown, so that stamps give no hour.
         wheelbase_m: of the ego vehicle, for its steering.
-
-    Raises:
-        UsageError: there is no bundle.
     """
     if not bundles:
         raise UsageError("got a case without bundles, expected one at the least")
@@ -132,7 +160,7 @@ def describe(
     light["time_of_day"] = reconciled(of_stamps(bundles, utc_offset_h), light["time_of_day"])
     ego = scene_ego.ego_motion(bundles, outputs, wheelbase_m)
     middle = bundles[len(bundles) // 2]
-    by_topic, by_stack = ({OBJECTS: scene_objects.objects_of(middle, of)} for of in ((), outputs))
+    by_topic, by_stack = ({OBJECTS: scene_world.objects_of(middle, of)} for of in ((), outputs))
     surer = first_known(*map(with_derived, (known_facts or {}, ego, light, by_topic)))
     known = {name: fact for name, fact in surer.items() if fact.known}
     # An unknown fact gives the reason of the last source.
@@ -155,11 +183,9 @@ def given(
 ) -> Facts:
     """Return the user's facts, with the kinds of the ontology's predicates.
 
-    Args:
-        elements: names of elements; ``present`` and ``absent`` name some, ``has(element)`` is true or false.
-
-    Raises:
-        UsageError: naming an unknown fact, or a value of the wrong kind; an element is said to be present and absent.
+    ``elements``: names of elements; ``present`` and ``absent`` name some, ``has(element)`` is true or false.
+    Raises UsageError: naming an unknown fact, or a value of the wrong kind; an element is said to be present and
+    absent.
     """
     facts = dict(_presence(values, elements))
     for name, value in values.items():

@@ -43,8 +43,7 @@ SeenBy = Callable[[Sequence[Bundle]], Facts]
 class SceneReader:
     """A vision-language model; a :data:`SeenBy`.
 
-    Attributes:
-        samples: how often each case is asked about. clip: show the frames around the reference, too.
+    ``samples``: how often each case is asked about. ``clip``: show the frames around the reference, too.
     """
 
     asker: Asker
@@ -55,16 +54,14 @@ class SceneReader:
     def __call__(self, bundles: Sequence[Bundle]) -> Facts:
         """Return the model's facts.
 
-        Raises:
-            NoAnswer: the server gave no answer; earlier ones are stored.
-            UsageError: the server refuses the request or the key.
-            InfrastructureError: it has failed several times in a row, or answers cannot be stored.
+        Raises NoAnswer: the server gave no answer; earlier ones are stored. UsageError: the server refuses the request
+        or the key. InfrastructureError: it has failed several times in a row, or answers cannot be stored.
         """
         middle = len(bundles) // 2
         pictured = list(bundles) if self.clip and all(b.images for b in bundles) else [bundles[middle]]
         number = middle + 1 if len(pictured) > 1 else 1
         try:
-            pictures = [_data_url(bundle.images[0]) for bundle in pictured if bundle.images]
+            pictures = [data_url(bundle.images[0]) for bundle in pictured if bundle.images]
         except UsageError as error:
             return self._nothing(str(error))
         if not pictures:
@@ -125,9 +122,7 @@ def read_answer(answer: str, ontology: Ontology) -> dict[str, Any]:
     """Return the facts of an answer in the form of :class:`mt_nodes.rules.scene.SceneFacts`; None: unknown.
 
     No road means unknown, because a picture need not show the road type.
-
-    Raises:
-        BadAnswer: it does not fit :func:`answer_schema`, or the ontology.
+    Raises BadAnswer: it does not fit :func:`answer_schema`, or the ontology.
     """
     data = json_in(answer)
     if set(data) != {*NAMES, ROADS, OBJECTS} or not all(isinstance(data[key], list) for key in (ROADS, OBJECTS)):
@@ -178,11 +173,10 @@ def _text_of(value: Any) -> str:
     return "nothing" if not value else value if isinstance(value, str) else " and ".join(value)
 
 
-def _data_url(image: Image) -> str:
+def data_url(image: Image) -> str:
     """Return a picture in the protocol's form: a JPEG in a ``data:`` URL (RFC 2397).
 
-    Raises:
-        UsageError: it is no visible picture, such as a depth image.
+    Raises UsageError: it is no visible picture, such as a depth image.
     """
     pixels = decode(image).rgb8()
     height, width = pixels.shape[:2]

@@ -30,8 +30,7 @@ class SceneDetector:
     def named(cls, name: str) -> SceneDetector:
         """Load a detector by the name or file of its stack.
 
-        Raises:
-            UsageError: its file has no coverage, or it cannot look at single frames.
+        Raises UsageError: its file has no coverage, or it cannot look at single frames.
         """
         stack = load_stack(name)
         if not any(coverage.recall or coverage.precision for coverage in stack.coverage.values()):

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -12,10 +13,9 @@ import shapely
 
 from mt_nodes.data.lanes import SignalStates
 from mt_nodes.data.messages import Bundle, Odometry
-from mt_nodes.data.outputs import Detections
+from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.relations.facts.condition import HAS, LOOKED_FOR
-from mt_nodes.relations.facts.scene_facts import Fact, Facts
-from mt_nodes.rules.scene_objects import NEAR_M
+from mt_nodes.relations.facts.scene_facts import Fact, Facts, unknown
 from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.road_map import RoadMap
@@ -24,6 +24,31 @@ from mt_nodes.world.drive.scenario import Environment, Pose, Scenario
 from mt_nodes.world.drive.signals import COLOURS
 from mt_nodes.world.scene.faces import SIGNS
 from mt_nodes.world.scene.objects import KINDS
+
+#: Objects farther away do not count, nor detections with lower scores.
+NEAR_M, SURE = 60.0, 0.5
+
+
+def objects_of(bundle: Bundle, outputs: Sequence[Output]) -> Fact:
+    """Return the number of near objects in the middle of a case by class, most frequent first."""
+    detections = next((m.data for m in bundle.world_messages if isinstance(m.data, Detections)), None)
+    if detections is not None:
+        return Fact(_counts(detections), f"objects as the world tells them, within {NEAR_M:g} m")
+    answer = outputs[len(outputs) // 2] if outputs else None
+    if answer is not None and answer.detections is not None:
+        return Fact(_counts(answer.detections), f"detections of the stack within {NEAR_M:g} m")
+    if answer is not None and answer.boxes is not None:
+        return Fact(_counts(answer.boxes), "boxes of the stack in the image")
+    return unknown("neither a world nor the stack tells objects")
+
+
+def _counts(detections: Detections | ImageBoxes) -> dict[str, int]:
+    sure = detections.finite & (detections.score >= SURE)
+    if isinstance(detections, Detections):
+        sure &= np.hypot(detections.center_m[:, 0], detections.center_m[:, 1]) <= NEAR_M
+    found = Counter(detections.label[sure].tolist())
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
 
 Floats = npt.NDArray[np.float64]
 

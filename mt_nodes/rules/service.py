@@ -51,11 +51,7 @@ class Service:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a client; nothing is sent yet.
-
-        Raises:
-            UsageError: the extra ``llm`` is not installed.
-        """
+        """Make a client; nothing is sent yet. Raises UsageError: the extra ``llm`` is not installed."""
         try:
             self._library = import_module("openai")
         except ImportError as error:
@@ -74,8 +70,7 @@ class Service:
     def insist(self, try_once: Callable[[], _T]) -> tuple[_T, float, int]:
         """Return the first successful result of a function, the seconds that it took, and the number of tries.
 
-        Raises:
-            NoAnswer: every try failed; the message gives the last error.
+        Raises NoAnswer: every try failed; the message gives the last error.
         """
         began, wait_s, why = self._clock(), _FIRST_WAIT_S, ""
         for attempt in range(1, self._attempts + 1):
@@ -96,9 +91,8 @@ class Service:
     def body(self, asking: Callable[[], AbstractContextManager[Any]], largest: int) -> tuple[bytes, str]:
         """Send one request; return the body of the answer, at most ``largest`` bytes, and its content type.
 
-        Raises:
-            Failed: the answer is incomplete; a retry may succeed.
-            Exception: of the type :attr:`refusal`: the server refuses the request or the key.
+        Raises Failed: the answer is incomplete; a retry may succeed. Exception: of the type :attr:`refusal`: the server
+        refuses the request or the key.
         """
         with self._trouble(), asking() as response:
             # A server that repeats what it is sent would have its key in errors, of which a cut leaves a part, and in

@@ -31,8 +31,7 @@ from mt_nodes.rules.world_binding import bind_in_world, gap_in_world
 class RuleStatement:
     """A statement and the rule set of its first rule: the basis of a relation.
 
-    Attributes:
-        id: of the relation. nth: index of the statement within its rule.
+    ``id``: of the relation. ``nth``: index of the statement within its rule.
     """
 
     id: str
@@ -50,11 +49,7 @@ class RuleStatement:
         return gap(self.statement, ontology, self.rules.region)
 
     def relation(self, ontology: Ontology) -> Relation:
-        """Return its relation.
-
-        Raises:
-            UsageError: it cannot be bound to mutations and a check.
-        """
+        """Return its relation. Raises UsageError: it cannot be bound to mutations and a check."""
         return replace(bind(self.statement, ontology, self.rules, self.nth), id=self.id)
 
     def gap_in_world(self, ontology: Ontology) -> str:
@@ -64,8 +59,7 @@ class RuleStatement:
     def in_world(self, ontology: Ontology) -> Relation:
         """Return its closed-loop relation.
 
-        Raises:
-            UsageError: it cannot be bound to changes of a world and a check of drives.
+        Raises UsageError: it cannot be bound to changes of a world and a check of drives.
         """
         return replace(bind_in_world(self.statement, ontology, self.rules, self.nth), id=self.id)
 
@@ -114,8 +108,7 @@ def section_of(name: str) -> str:
 def load_rule_relation(name: str, loop: bool = False) -> Relation:
     """Return a relation of the shipped store by its id, ``loop``: in its closed-loop form.
 
-    Raises:
-        UsageError: there is none of this id, or nothing shows it.
+    Raises UsageError: there is none of this id, or nothing shows it.
     """
     if name not in born():
         hint = suggest(name, in_store(), "see `mt rules list`")

@@ -47,12 +47,10 @@ def bind(
 ) -> Relation:
     """Return a statement as a relation.
 
-    Args:
-        nth: index of the statement within its rule. facts: known facts of the case; only the rest of the condition is
-            asked of each source.
-
-    Raises:
-        UsageError: a word is unknown, nothing shows the element, no rule has it, or the condition is known to be false.
+    ``nth``: index of the statement within its rule. ``facts``: known facts of the case; only the rest of the condition
+    is asked of each source.
+    Raises UsageError: a word is unknown, nothing shows the element, no rule has it, or the condition is known to be
+    false.
     """
     rule = rule_of(statement, ontology, rules)
     if why := gap(statement, ontology, rules.region):
@@ -71,11 +69,7 @@ def bind(
 
 
 def rule_of(statement: Statement, ontology: Ontology, rules: RuleSet) -> Rule:
-    """Return the rule of a statement.
-
-    Raises:
-        UsageError: a word is unknown, or no rule has it.
-    """
+    """Return the rule of a statement. Raises UsageError: a word is unknown, or no rule has it."""
     where = f"statement '{statement.element}'"
     ontology.refuse_unknown(statement, where)
     if not statement.rules or statement.rules[0] not in rules.rules:
@@ -86,8 +80,7 @@ def rule_of(statement: Statement, ontology: Ontology, rules: RuleSet) -> Rule:
 def given_of(statement: Statement, rule: Rule, facts: Facts) -> tuple[Condition, ...]:
     """Return the rest of a statement's condition after known facts.
 
-    Raises:
-        UsageError: the condition is known to be false.
+    Raises UsageError: the condition is known to be false.
     """
     condition = known(parse(statement.condition), facts)
     if condition.kind == "false":
@@ -100,8 +93,7 @@ def bind_all(
 ) -> tuple[tuple[Relation, ...], tuple[tuple[Statement, str], ...]]:
     """Return the relations of all statements that can be run, and the others with their reasons.
 
-    Args:
-        make: binds one statement, as :func:`bind` does.
+    ``make``: binds one statement, as :func:`bind` does.
     """
     bound: list[Relation] = []
     unbound: list[tuple[Statement, str]] = []
@@ -119,8 +111,7 @@ def bind_all(
 def edit_facts(statement: Statement, ontology: Ontology, region: str) -> dict[str, float]:
     """Return known facts of the change itself: the number on the added sign, and the visibility in its air.
 
-    Raises:
-        UsageError: nothing shows the element.
+    Raises UsageError: nothing shows the element.
     """
     limits = limits_of(parse(statement.condition))
     return _own_facts(_mutations(statement, ontology, region, limits), limits)

@@ -10,6 +10,8 @@ from mt_nodes.rules.statement import Statement
 
 #: Origin of a relation that no language model made: by grammar, by the classifier of rules, by a person.
 PARSER, CLASSIFIER, MANUAL = "parser", "classifier", "manual"
+#: Default of the least agreement: most votes are "yes". Assumed; the paper has no threshold.
+LEAST_AGREEMENT = 0.5
 
 
 @dataclass(frozen=True)

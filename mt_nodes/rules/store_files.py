@@ -42,8 +42,7 @@ class Reader:
     def read(self, path: Path) -> list[Entry]:
         """Return the relations of a file, by its suffix.
 
-        Raises:
-            UsageError: it is invalid: names the file, the place in it, what was got and what was expected.
+        Raises UsageError: it is invalid: names the file, the place in it, what was got and what was expected.
         """
         if path.suffix not in _FORMATS:
             raise UsageError(f"{path}: got '{path.suffix}', expected {', '.join(_FORMATS)}")
@@ -55,8 +54,7 @@ class Reader:
     def entry(self, row: Mapping[str, Any], where: str) -> Entry:
         """Return a relation from plain data.
 
-        Raises:
-            UsageError: a key is missing or unknown, a value is of the wrong kind, or a word is not in the ontology.
+        Raises UsageError: a key is missing or unknown, a value is of the wrong kind, or a word is not in the ontology.
         """
         refuse_unknown(row, (*_KEYS, *_ENTRY_KEYS), where)
         if missing := [key for key in ("road", "element", "behaviour") if not row.get(key)]:
@@ -81,9 +79,7 @@ class Reader:
 def write(entries: Sequence[Entry], path: Path) -> None:
     """Write relations to a file, by its suffix, atomically.
 
-    Raises:
-        UsageError: the suffix is unknown.
-        InfrastructureError: it cannot be written.
+    Raises UsageError: the suffix is unknown. InfrastructureError: it cannot be written.
     """
     if path.suffix not in _FORMATS:
         raise UsageError(f"{path}: got '{path.suffix}', expected {', '.join(_FORMATS)}")

@@ -11,11 +11,10 @@ import yaml
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.relations.relation import Relation
-from mt_nodes.rules.extraction import Extraction, Reader, extract
+from mt_nodes.rules.extraction import Extraction, Reader, SelfCheck, extract
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.rule_sets import RuleSet, load_rule_set
 from mt_nodes.rules.rule_store import Store
-from mt_nodes.rules.self_check import SelfCheck
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.statement_binding import bind, bind_all
 from mt_nodes.rules.world_binding import bind_in_world
@@ -26,8 +25,7 @@ Taken = tuple[RuleSet, Extraction]
 def load_sets(names: Sequence[str]) -> list[RuleSet]:
     """Read rule sets, each of its own region.
 
-    Raises:
-        UsageError: one cannot be read, or two have the same region and their rules could be confused.
+    Raises UsageError: one cannot be read, or two have the same region and their rules could be confused.
     """
     sets = {}
     for name in names:
@@ -45,9 +43,7 @@ def take_in(
 
     Rules without all models' answers are not stored: the next run may choose another reading. What the judge rejects is
     stored with its mark, if nothing else was read.
-
-    Raises:
-        MtError: the store cannot be written, or a model fails repeatedly; earlier readings are stored.
+    Raises MtError: the store cannot be written, or a model fails repeatedly; earlier readings are stored.
     """
     for rules in sets:
         for found in extract(rules.rules.values(), readers, check):
@@ -67,11 +63,8 @@ def write_relations(
 ) -> tuple[list[str], list[str]]:
     """Write relations of a set as files for ``mt replay --relations``; return their ids, and why others have none.
 
-    Args:
-        in_world: closed-loop relations, for ``mt scenario --relations``.
-
-    Raises:
-        InfrastructureError: they cannot be written.
+    ``in_world``: closed-loop relations, for ``mt scenario --relations``.
+    Raises InfrastructureError: they cannot be written.
     """
     bound, unbound = bind_all(statements, ontology, rules, bind_in_world if in_world else bind)
     try:

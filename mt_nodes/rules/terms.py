@@ -28,8 +28,7 @@ class Term:
 class RoadTerm(Term):
     """A type of road or place.
 
-    Attributes:
-        marked_by: the element that shows it, if a rule names nothing else. area: it contains places of other names.
+    ``marked_by``: the element that shows it, if a rule names nothing else. ``area``: it contains places of other names.
     """
 
     marked_by: str = ""
@@ -93,18 +92,13 @@ class Behaviour(Term):
     in_world: tuple[str, Mapping[str, Any]] = ("", {})
 
     def make_check(self, where: str = "") -> Check:
-        """Build the check of this behaviour.
-
-        Raises:
-            UsageError: there is no such check, or a parameter is wrong.
-        """
+        """Build the check of this behaviour. Raises UsageError: there is no such check, or a parameter is wrong."""
         return _built(self.check, f"{where or self.name}.check")
 
     def make_check_in_world(self, where: str = "") -> Check:
         """Build the check of this behaviour in the closed loop.
 
-        Raises:
-            UsageError: it has none there, there is no such check, or a parameter is wrong.
+        Raises UsageError: it has none there, there is no such check, or a parameter is wrong.
         """
         if not self.in_world[0]:
             raise UsageError(f"{where or self.name}: no check under in_world, which judges it in the closed loop")

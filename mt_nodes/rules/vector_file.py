@@ -29,8 +29,7 @@ class VectorFile:
     def __init__(self, path: Path) -> None:
         """Read the file if it exists; it is created when something is added.
 
-        Raises:
-            InfrastructureError: it is damaged, of another kind, or unreadable.
+        Raises InfrastructureError: it is damaged, of another kind, or unreadable.
         """
         self.path = path
         self._vectors: dict[str, dict[str, Floats]] = {}
@@ -61,9 +60,7 @@ class VectorFile:
     def add(self, model: str, served: str, texts: Sequence[str], vectors: Floats) -> None:
         """Store the vectors (n, d) of n texts, 32-bit floats.
 
-        Raises:
-            UsageError: another process is adding to the file.
-            InfrastructureError: the file cannot be written.
+        Raises UsageError: another process is adding to the file. InfrastructureError: the file cannot be written.
         """
         try:
             for text, vector in zip(texts, vectors, strict=True):

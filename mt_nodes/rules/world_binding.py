@@ -44,8 +44,7 @@ def gap_in_world(statement: Statement, ontology: Ontology, region: str) -> str:
 def bind_in_world(statement: Statement, ontology: Ontology, rules: RuleSet, nth: int = 1) -> Relation:
     """Return a statement as a closed-loop relation; ``nth``: index of the statement within its rule.
 
-    Raises:
-        UsageError: a word is unknown, no world shows it, no rule has it, or the condition is known to be false.
+    Raises UsageError: a word is unknown, no world shows it, no rule has it, or the condition is known to be false.
     """
     rule = rule_of(statement, ontology, rules)
     if why := gap_in_world(statement, ontology, rules.region):

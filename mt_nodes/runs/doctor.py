@@ -56,13 +56,12 @@ class Finding:
 def diagnose(base: Mapping[str, str] | None = None, probe: bool = True, stack: str = "") -> list[Finding]:
     """Look at everything a run depends on; prints nothing.
 
+    Raises UsageError: there is no such stack, or its file is wrong.
+
     Args:
         base: the environment looked at, by default that of this process.
         probe: also start two ROS nodes and send 2 MB messages between them (some seconds).
         stack: name or file of a stack whose message types are looked for, too.
-
-    Raises:
-        UsageError: there is no such stack, or its file is wrong.
     """
     env = os.environ if base is None else base
     findings = [
@@ -213,8 +212,7 @@ def check_limits(found: Delegation) -> Finding:
 def check_clock(now_s: float, resolution_s: float) -> Finding:
     """Stamps and latencies need a set wall clock and a fine monotonic one.
 
-    Args:
-        now_s: wall time, seconds since 1970. resolution_s: of the monotonic clock.
+    ``now_s``: wall time, seconds since 1970. ``resolution_s``: of the monotonic clock.
     """
     if now_s < 1.7e9:
         date = time.strftime("%Y-%m-%d", time.gmtime(now_s))

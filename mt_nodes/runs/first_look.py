@@ -39,9 +39,8 @@ _NAMED = 6
 def look_at(name: str, bag: Path, frames: int = FRAMES) -> tuple[list[Finding], dict[str, Any]]:
     """Have a callable answer some frames of a bag; return what is found, and the thresholds that are proposed.
 
-    Raises:
-        UsageError: the stack is a program, or cannot take the bag.
-        InfrastructureError: the stack failed, with the end of its log.
+    Raises UsageError: the stack is a program, or cannot take the bag. InfrastructureError: the stack failed, with the
+    end of its log.
     """
     stack = load_stack(name)
     if not stack.callable:
@@ -110,8 +109,7 @@ def _finding(title: str, role: str, row: Mapping[str, Any]) -> Finding:
 def write_scores(name: str, proposal: Mapping[str, Mapping[str, float]]) -> Path:
     """Write the thresholds that were proposed at the end of a stack file, and return its path.
 
-    Raises:
-        UsageError: the file ships with the package, has ``scores`` already, or is not written a key a line.
+    Raises UsageError: the file ships with the package, has ``scores`` already, or is not written a key a line.
     """
     path = resources.find("stacks", name)
     if path.name != Path(name).name:

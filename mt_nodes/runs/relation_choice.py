@@ -35,8 +35,7 @@ Misfit = Callable[[Relation], "str | None"]
 class RelationChoice:
     """What words stand for.
 
-    Attributes:
-        relations: names and files, in the order of the words. left_out: relation -> why it cannot be judged.
+    ``relations``: names and files, in the order of the words. ``left_out``: relation -> why it cannot be judged.
     """
 
     relations: tuple[str, ...]
@@ -48,12 +47,9 @@ def choose_relations(words: Iterable[str], misfit: Misfit, *, loop: bool = False
 
     A relation that was named itself is returned as it is: whether it can be judged is for the run to say. Those that
     come of a pattern, a tag or a suite are left out where they cannot be judged.
-
-    Args:
-        words: of ``--relations``, or of a file. misfit: says why a relation cannot be judged. loop: in a closed loop.
-
-    Raises:
-        UsageError: a word stands for nothing, or for no relation that can be judged.
+    ``words``: of ``--relations``, or of a file. ``misfit``: says why a relation cannot be judged. ``loop``: in a closed
+    loop.
+    Raises UsageError: a word stands for nothing, or for no relation that can be judged.
     """
     chosen: dict[str, None] = {}
     named: list[str] = []
@@ -76,8 +72,7 @@ def choose_relations(words: Iterable[str], misfit: Misfit, *, loop: bool = False
 def loaded_relations(words: Sequence[str], loaded: Sequence[str]) -> tuple[str, ...]:
     """Return those of a run's relations that words stand for: names, patterns, tags, suites or ``all``.
 
-    Raises:
-        UsageError: a word stands for none of them.
+    Raises UsageError: a word stands for none of them.
     """
     chosen: list[str] = []
     for word in words:
@@ -102,11 +97,8 @@ def _stands_for(word: str, name: str) -> bool:
 def members_of(word: str, loop: bool) -> tuple[str, ...] | None:
     """Return the relations that a word stands for, in the order of their names; None for the name of one, or a file.
 
-    Args:
-        word: what was typed. loop: in a closed loop.
-
-    Raises:
-        UsageError: it stands for nothing; names a similar word.
+    ``word``: what was typed. ``loop``: in a closed loop.
+    Raises UsageError: it stands for nothing; names a similar word.
     """
     if word.endswith(_YAML):
         return None
@@ -185,8 +177,7 @@ def _without_files(words: Iterable[str], loop: bool) -> Iterator[str]:
 def words_of_suite_file(path: Path, *, loop: bool = False) -> list[str]:
     """Return the words of a suite file, each of which stands for something.
 
-    Raises:
-        UsageError: the file is invalid, or a word stands for nothing or stands there twice; names the file.
+    Raises UsageError: the file is invalid, or a word stands for nothing or stands there twice; names the file.
     """
     words = names_from_suite_file(path)
     try:

@@ -14,13 +14,7 @@ from mt_nodes.base.message_packages import refuse_missing
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.data.transforms import TransformTree, dump_transforms
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.run_record import (
-    Judge,
-    in_directory,
-    note_resumed,
-    request_of,
-    write_record,
-)
+from mt_nodes.engine.run_record import Judge, in_directory, note_resumed, request_of, write_record
 from mt_nodes.relations.relation import Suite
 from mt_nodes.stacks.stack import Stack
 
@@ -33,9 +27,7 @@ S = TypeVar("S", bound="StackRun[Any]")
 class RunDirectory(ABC, Generic[Q]):
     """Everything that a run needs, checked: what cannot run was refused while making it.
 
-    Attributes:
-        request: what was asked.
-        out: results directory.
+    ``request``: what was asked. ``out``: results directory.
     """
 
     request: Q
@@ -48,28 +40,19 @@ class RunDirectory(ABC, Generic[Q]):
     @classmethod
     @abstractmethod
     def make(cls: type[D], request: Any, out: Path) -> D:
-        """Load and check what the request names.
-
-        Raises:
-            UsageError: saying what to type instead.
-        """
+        """Load and check what the request names. Raises UsageError: saying what to type instead."""
 
     @classmethod
     @abstractmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> Any:
-        """Return the request that ``run.json`` of a directory holds.
-
-        Raises:
-            UsageError: it is none.
-        """
+        """Return the request that ``run.json`` of a directory holds. Raises UsageError: it is none."""
 
     @classmethod
     def create(cls: type[D], request: Any, out: str | None) -> D:
         """Make a run, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds at first.
 
-        Raises:
-            UsageError: it cannot run, and nothing was written; or the directory holds another run.
-            InfrastructureError: the directory cannot be written.
+        Raises UsageError: it cannot run, and nothing was written; or the directory holds another run.
+        InfrastructureError: the directory cannot be written.
         """
         checked = cls.make(request, Path(out or "."))
         checked.refuse_impossible()
@@ -77,19 +60,14 @@ class RunDirectory(ABC, Generic[Q]):
 
     @classmethod
     def load(cls: type[D], out: Path) -> D:
-        """Make the run that :meth:`save` described.
-
-        Raises:
-            UsageError: the directory holds none.
-        """
+        """Make the run that :meth:`save` described. Raises UsageError: the directory holds none."""
         return cls.make(cls.read_request(request_of(out, cls.KEY, cls.COMMAND), out), out)
 
     @classmethod
     def resume(cls: type[D], out: Path) -> D:
         """Make the run of a results directory, to go on with it.
 
-        Raises:
-            UsageError: there is none, or it would not be the same run any more.
+        Raises UsageError: there is none, or it would not be the same run any more.
         """
         return cls.load(out)
 
@@ -98,11 +76,7 @@ class RunDirectory(ABC, Generic[Q]):
         return dataclasses.replace(self, out=out)
 
     def refuse_impossible(self) -> None:
-        """Refuse what cannot run here, before anything is written.
-
-        Raises:
-            UsageError: saying what is missing.
-        """
+        """Refuse what cannot run here, before anything is written. Raises UsageError: saying what is missing."""
 
     @abstractmethod
     def save(self) -> None:
@@ -111,11 +85,7 @@ class RunDirectory(ABC, Generic[Q]):
 
 @dataclass(frozen=True, eq=False)
 class StackRun(RunDirectory[Q]):
-    """A run of one stack.
-
-    Attributes:
-        stack: what is under test, faults planted.
-    """
+    """A run of one stack. ``stack``: what is under test, faults planted."""
 
     stack: Stack
 
@@ -217,6 +187,11 @@ class SuiteRun(StackRun[Q]):
         """File of violations that are accepted, empty when there is none."""
         request: Any = self.request
         return str(request.waivers)
+
+    @property
+    def most_evidence(self) -> int | None:
+        """Of how many violated pairs of each relation evidence is kept, None: of all."""
+        return None
 
     @property
     @abstractmethod

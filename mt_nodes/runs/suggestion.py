@@ -79,11 +79,7 @@ class Suggestion:
         return {"stack": self.stack, "relations": rows, "left_out": dict(self.left_out), "notes": list(self.notes)}
 
     def as_yaml(self, command: str) -> str:
-        """Return a suite file for ``--relations``.
-
-        Args:
-            command: that made it.
-        """
+        """Return a suite file for ``--relations``. ``command``: that made it."""
         head = (f"{HEADER_START}`{command}`, for stack '{self.stack}'", *(f"# note: {note}" for note in self.notes))
         rows = (f"  - {one.word}  # {one.why}; {first_sentence(one.because)}" for one in self.relations)
         rest = (f"# {line}" for line in left_out_lines(self.left_out))
@@ -94,11 +90,9 @@ class Suggestion:
 class SuiteSearch:
     """Chooses candidates, has them tried, and keeps those that decide something.
 
-    Args:
-        stack: under test. words: to choose from, as ``--relations`` takes them. most: so many relations at most.
-
-    Raises:
-        UsageError: the stack can be judged by none.
+    ``stack``: under test. ``words``: to choose from, as ``--relations`` takes them. ``most``: so many relations at
+    most.
+    Raises UsageError: the stack can be judged by none.
     """
 
     stack: Stack
@@ -127,11 +121,8 @@ class SuiteSearch:
     def run(self, play: Callable[[Sequence[str]], Summary]) -> Suggestion:
         """Try candidates until there are enough, and return the suggestion.
 
-        Args:
-            play: replays the first frames with these relations, and returns the summary.
-
-        Raises:
-            MtError: the stack or the bag failed.
+        ``play``: replays the first frames with these relations, and returns the summary.
+        Raises MtError: the stack or the bag failed.
         """
         while self._waiting and self._trials < TRIALS and (len(self.found) < self.most or self._missing):
             # What decided nothing once hardly will with another mutation: the same answers are lacking.

@@ -72,11 +72,8 @@ def plain_array(value: Any) -> Any:
 def read_table(answer: Any, frame: str, stamp_ns: int, convention: str = CENTRE) -> Output:
     """Return a table as an output: detections, or boxes in an image.
 
-    Args:
-        convention: of boxes, see :mod:`~mt_nodes.stacks.box_conventions`; it is not converted.
-
-    Raises:
-        InfrastructureError: it cannot be read; the text has the first row and the expected names.
+    ``convention``: of boxes, see :mod:`~mt_nodes.stacks.box_conventions`; it is not converted.
+    Raises InfrastructureError: it cannot be read; the text has the first row and the expected names.
     """
     try:
         table = _columns(answer)
@@ -118,8 +115,7 @@ def _detections(
 def _place(table: Table, order: Sequence[int]) -> Floats:
     """Return boxes (M, 7) as x y z length width height yaw, or (M, 4) as x0 y0 x1 y1.
 
-    Args:
-        order: their positions in a column that has all seven.
+    ``order``: their positions in a column that has all seven.
     """
     boxes = _numbers(_column(table, BOXES_3D))
     if boxes is not None and boxes.ndim == 2 and boxes.shape[1] >= 7:
@@ -163,11 +159,7 @@ def _triple(table: Table, names: Sequence[str], axes: Sequence[Sequence[str]]) -
 
 
 def _column(table: Table, names: Sequence[str]) -> Any:
-    """Return the column with one of these names; None without.
-
-    Raises:
-        ValueError: several columns have.
-    """
+    """Return the column with one of these names; None without. Raises ValueError: several columns have."""
     found = [name for name in names if name in table]
     if len(found) > 1:
         raise ValueError(f"{' and '.join(found)} mean the same")
@@ -248,11 +240,7 @@ def _has_names(each: Any) -> bool:
 
 
 def _texts(column: Any) -> list[str]:
-    """Return a column of classes or tracks as texts.
-
-    Raises:
-        ValueError: it is one text, or has rows of several.
-    """
+    """Return a column of classes or tracks as texts. Raises ValueError: it is one text, or has rows of several."""
     rows = plain_array(column)
     if isinstance(rows, (str, bytes)) or np.ndim(rows) > 1:
         raise ValueError(f"got {rows!r}, expected one class or track a row")

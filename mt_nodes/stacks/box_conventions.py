@@ -25,13 +25,12 @@ _DOWNWARD = -0.5
 def by_centres(boxes: Detections, convention: str, camera_frame: str, transforms: TransformTree) -> Detections:
     """Return boxes by their centres, in their ``frame_id``, z up.
 
+    Raises InfrastructureError: there is no transform from that frame to the frame of the boxes, or its y does not point
+    down there.
+
     Args:
         boxes: in one of :data:`CONVENTIONS`; for ``kitti_camera`` the yaw is rotation_y.
         camera_frame: frame of ``kitti_camera`` boxes.
-
-    Raises:
-        InfrastructureError: there is no transform from that frame to the frame of the boxes, or its y does not point
-            down there.
     """
     if convention == CENTRE or not len(boxes):
         return boxes

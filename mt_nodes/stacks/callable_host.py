@@ -231,8 +231,7 @@ def as_radar(radar: Radar, frame: str, transforms: TransformTree) -> npt.NDArray
 def as_command(value: Any) -> Control | Output | None:
     """Return the answer of a callable that only commands; a mapping of fields of a command becomes one.
 
-    Raises:
-        InfrastructureError: it cannot be read.
+    Raises InfrastructureError: it cannot be read.
     """
     if value is None or isinstance(value, (Control, Output)):
         return value
@@ -252,8 +251,7 @@ def as_command(value: Any) -> Control | Output | None:
 def as_output(value: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Output:
     """Turn a return value into an :class:`Output`; ``boxes`` is its convention, see :mod:`box_conventions`.
 
-    Raises:
-        InfrastructureError: it cannot be read.
+    Raises InfrastructureError: it cannot be read.
     """
     if value is None:
         value = Output()

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import yaml
+
 import mt_nodes
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
@@ -30,6 +32,9 @@ _NOT_THE_USERS = (Path(mt_nodes.__file__).parent, *map(Path, map(sysconfig.get_p
 def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
     """Return the stack with faults planted; only the package's own reference stacks take them.
 
+    Args:
+        faults: names, or ``name:parameter=value,…``.
+
     Raises:
         UsageError: it takes no faults, there is no such fault, or it is for stacks with another sensor.
     """
@@ -37,25 +42,44 @@ def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
         return stack
     if not stack.callable.startswith("mt_nodes.stacks.reference."):
         raise UsageError(f"--fault: stack '{stack.name}' is not a reference stack; see `mt list stacks`")
-    for name in faults:
-        fits: str = plugins.find("faults", name, "--fault").stack  # type: ignore[attr-defined]
+    for name in (text.partition(":")[0] for text in faults):
+        fits = kind_of_fault(name)
         if fits not in stack.fault_kinds:
             known = ", ".join(n for n, c in plugins.catalogue("faults").items() if c.stack in stack.fault_kinds)  # type: ignore[attr-defined]
             raise UsageError(
                 f"--fault: '{name}' is a fault of {fits} stacks; stack '{stack.name}' takes those of "
                 f"{' and '.join(stack.fault_kinds)} stacks, which are {known}"
             )
-    planted = [*stack.params.get("faults", ()), *faults]
+    planted = [*stack.params.get("faults", ()), *map(_fault_with_parameters, faults)]
     return dataclasses.replace(stack, params={**stack.params, "faults": planted})
+
+
+def kind_of_fault(text: str) -> str:
+    """Return which kind of stack a fault, by its name or with parameters, can be planted in.
+
+    Raises:
+        UsageError: there is no such fault.
+    """
+    fits: str = plugins.find("faults", text.partition(":")[0], "--fault").stack  # type: ignore[attr-defined]
+    return fits
+
+
+def _fault_with_parameters(text: str) -> str | dict[str, dict[str, Any]]:
+    """Return what a stack file has for a fault: its name, or that with its parameters."""
+    name, colon, given = text.partition(":")
+    if not colon:
+        return name
+    pairs = [part.partition("=") for part in given.split(",")]
+    if not all(key and equals and value for key, equals, value in pairs):
+        raise UsageError(f"--fault {text}: expected a name, or a name and its parameters as in name:parameter=value")
+    return {name: {key.strip(): yaml.safe_load(value) for key, _, value in pairs}}
 
 
 def load_callable(stack: Stack) -> Callable[..., Any]:
     """Import a stack's callable; classes, and functions if the stack has params, are called to make it.
 
     The working directory and that of the stack file are on the module path.
-
-    Raises:
-        UsageError: it cannot be imported, is not callable, or refuses its params.
+    Raises UsageError: it cannot be imported, is not callable, or refuses its params.
     """
     module_name, _, attribute = stack.callable.partition(":")
     for directory in (stack.directory, str(Path.cwd())):
@@ -86,8 +110,7 @@ def load_callable(stack: Stack) -> Callable[..., Any]:
 def refuse_signature(stack: Stack, signature: inspect.Signature, by_name: Collection[str]) -> None:
     """Refuse a callable that cannot be called with one input, and with ``by_name`` as far as it takes that.
 
-    Raises:
-        UsageError: saying what it takes, and what it gets.
+    Raises UsageError: saying what it takes, and what it gets.
     """
     try:
         signature.bind(None, **dict.fromkeys(by_name))

@@ -13,8 +13,7 @@ from mt_nodes.data.stack_topics import WORLD_TYPES
 def driver_file(name: str) -> tuple[Path, dict[str, Any]] | None:
     """Return the stack of a Python file, ``file.py`` or ``file.py:name``: a driver for the closed loop.
 
-    Raises:
-        UsageError: there is no such file, or its name is no module name.
+    Raises UsageError: there is no such file, or its name is no module name.
     """
     file, _, attribute = name.partition(":")
     path = Path(file)

@@ -46,11 +46,7 @@ class Adapter(ABC):
         """Return what the message says."""
 
     def encode(self, said: OutputPart) -> Any:
-        """Return the message for an output of a hosted callable.
-
-        Raises:
-            UsageError: this type is read only.
-        """
+        """Return the message for an output of a hosted callable. Raises UsageError: this type is read only."""
         raise UsageError(f"{self.type} can be read but not published for a callable; choose another type")
 
     @classmethod
@@ -74,8 +70,7 @@ class StampedAdapter(Adapter):
 def adapter_for(role: str, type_name: str, name: str = "", params: Mapping[str, Any] | None = None) -> Adapter:
     """Return the adapter of a message type, or the one named, with its parameters.
 
-    Raises:
-        UsageError: there is none (names those that exist), or it does not take the parameters.
+    Raises UsageError: there is none (names those that exist), or it does not take the parameters.
     """
     cls = _class_for(role, type_name, name)
     if dataclasses.is_dataclass(cls):

@@ -15,11 +15,7 @@ _MAKER = "mt_nodes.stacks.networks.network_stack:network_stack"
 
 
 def read_network(value: Any, where: str) -> dict[str, Any]:
-    """Read ``network``; its contents are checked when the network is loaded.
-
-    Raises:
-        UsageError: it is no mapping.
-    """
+    """Read ``network``; its contents are checked when the network is loaded. Raises UsageError: it is no mapping."""
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{output: yolov8}}")
     return dict(value)
@@ -29,12 +25,8 @@ def with_network(rows: dict[str, Any], folder: Path, where: str) -> dict[str, An
     """Return the settings of a stack file, with the callable of its network, if it has one.
 
     Defaults are those of a network: it is stateless, and knows no map.
-
-    Args:
-        folder: that of the stack file, to which the network's file is relative.
-
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    ``folder``: that of the stack file, to which the network's file is relative.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     if rows.get("callable") == _MAKER:
         # Read back from run.json; --set changes keys of `network`.

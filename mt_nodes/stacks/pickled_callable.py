@@ -26,9 +26,7 @@ def stack_rows(function: Callable[..., Any], file: Path) -> dict[str, Any]:
 
     A class is called to make the stack. A function of a module that another process can import is stored by its name,
     any other (of a script, of a notebook, a lambda, a closure) with its code.
-
-    Raises:
-        UsageError: it cannot be stored, such as one that holds a lock or an open file.
+    Raises UsageError: it cannot be stored, such as one that holds a lock or an open file.
     """
     name = name_of_callable(function)
     file.write_bytes(_pickled(function, name))
@@ -44,8 +42,7 @@ def name_of_callable(function: Callable[..., Any]) -> str:
 def load_callable_file(file: str, **params: Any) -> Any:
     """Load a callable; a class is called with ``params``.
 
-    Raises:
-        UsageError: the file cannot be loaded, or params are given to what is no class.
+    Raises UsageError: the file cannot be loaded, or params are given to what is no class.
     """
     try:
         function = pickle.loads(Path(file).read_bytes())

@@ -41,12 +41,7 @@ class SharedChannel:
         return self._end.fileno()
 
     def send(self, value: Any) -> None:
-        """Send an object.
-
-        Raises:
-            OSError: the other side is gone.
-            Exception: whatever pickling raises.
-        """
+        """Send an object. Raises OSError: the other side is gone. Exception: whatever pickling raises."""
         parts: list[Any] = []
 
         def in_band(buffer: pickle.PickleBuffer) -> bool:
@@ -62,9 +57,8 @@ class SharedChannel:
     def receive(self) -> Any:
         """Wait for an object and return it; its arrays are copies.
 
-        Raises:
-            EOFError: the other side is gone.
-            pickle.UnpicklingError: this end is restricted, and the object has a class of another package.
+        Raises EOFError: the other side is gone. pickle.UnpicklingError: this end is restricted, and the object has a
+        class of another package.
         """
         try:
             message = self._end.recv(_MESSAGE_BYTES)

@@ -47,9 +47,7 @@ class Stack:
     onnx: str = param("", help="file of a network, relative to this file, as the whole stack; needs mt_nodes[onnx]")
     torchscript: str = param("", help="the same for PyTorch; needs mt_nodes[models]")
     network: dict[str, Any] = param(
-        {},
-        convert=read_network,
-        help="output: name of its output format; picture or cloud: its input; labels, …",
+        {}, convert=read_network, help="output: name of its output format; picture or cloud: its input; labels, …"
     )
     directory: str = param(
         "", help="folder of the callable's module (default that of this file), besides the working directory"
@@ -241,12 +239,11 @@ class Stack:
 def load_stack(name: str, settings: Mapping[str, Any] | None = None) -> Stack:
     """Read a shipped stack by name, or the user's own file by path; a Python file is a driver of the closed loop.
 
+    Raises UsageError: naming the file, the key, what was got and what was expected.
+
     Args:
         name: of either, or ``file.py:callable`` (default ``drive``).
         settings: values that override those of the file, by ``key`` or ``key.part``.
-
-    Raises:
-        UsageError: naming the file, the key, what was got and what was expected.
     """
     path, rows = driver_file(name) or _stack_file(name)
     where = str(path)
@@ -265,11 +262,7 @@ def _stack_file(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def refuse_world_inputs(stack: Stack) -> None:
-    """Refuse a stack with inputs that only a simulated world has.
-
-    Raises:
-        UsageError: naming these inputs.
-    """
+    """Refuse a stack with inputs that only a simulated world has. Raises UsageError: naming these inputs."""
     if stack.world_inputs:
         raise UsageError(
             f"stack '{stack.name}' takes {', '.join(stack.world_inputs)}, which only a simulated world has, not a bag "

@@ -33,8 +33,7 @@ CHECK_EVERY_S, GONE_S = 0.5, 5.0
 class StackProcess:
     """A process that makes and calls a stack's callable, so that it can die, hang and exit without the suite.
 
-    Args:
-        name: of the process, for error texts. stack: its stack. log: file for its output.
+    ``name``: of the process, for error texts. ``stack``: its stack. ``log``: file for its output.
     """
 
     def __init__(self, name: str, stack: Stack, log: Path) -> None:
@@ -73,8 +72,7 @@ class StackProcess:
     def reply(self) -> StackReply:
         """Wait for the reply to the last request.
 
-        Raises:
-            StackError: the process died, or did not answer in time and was killed.
+        Raises StackError: the process died, or did not answer in time and was killed.
         """
         assert self._request_s is not None, "there is no request"
         until_s = self._request_s + self._limit_s
@@ -94,11 +92,7 @@ class StackProcess:
         return reply
 
     def stop(self) -> None:
-        """Stop the process; an idle one exits by itself.
-
-        Raises:
-            StackError: it has died since its last reply.
-        """
+        """Stop the process; an idle one exits by itself. Raises StackError: it has died since its last reply."""
         if self.over:
             return
         if self._request_s is None and self._dead():

@@ -11,11 +11,7 @@ from mt_nodes.base.yaml_files import refuse_unknown
 
 
 def read_domains(value: Any, where: str) -> dict[str, int]:
-    """Read ``domain``: ROS domains by arm.
-
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``domain``: ROS domains by arm. Raises UsageError: naming the key, what was got and what was expected."""
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected {{source: 41, followup: 42}}")
     refuse_unknown(value, ("source", "followup"), where)
@@ -26,11 +22,7 @@ def read_domains(value: Any, where: str) -> dict[str, int]:
 
 
 def read_environment(value: Any, where: str) -> dict[str, str]:
-    """Read ``env``: variables by name.
-
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``env``: variables by name. Raises UsageError: naming the key, what was got and what was expected."""
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{MODEL: small}}")
     if "ROS_DOMAIN_ID" in value:
@@ -44,8 +36,7 @@ def read_environment(value: Any, where: str) -> dict[str, str]:
 def read_camera(value: Any, where: str) -> dict[str, Any]:
     """Read ``camera``: numbers of :data:`CAMERA`.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{width: 640, height: 360}}")
@@ -63,8 +54,7 @@ def read_camera(value: Any, where: str) -> dict[str, Any]:
 def read_reset(value: Any, where: str) -> str:
     """Read ``reset``: a word or the name of a service.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     if value in ("restart", "none") or (isinstance(value, str) and value.startswith("/")):
         return str(value)

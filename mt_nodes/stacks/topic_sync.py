@@ -30,10 +30,7 @@ class Joiner(Generic[M]):
     The nearest message is used, and each once; older ones are dropped. Of two with one stamp the later one counts. If a
     leading stamp goes back by more than the bound, all waiting messages are dropped: a new episode begins. Two messages
     of one topic must be further apart than twice the bound, else it would be chance which one is used.
-
-    Args:
-        topics: the leading one first.
-        within_ns: largest difference from the leading message's stamp.
+    ``topics``: the leading one first. ``within_ns``: largest difference from the leading message's stamp.
     """
 
     def __init__(self, topics: Sequence[str], within_ns: int) -> None:

@@ -19,11 +19,12 @@ transformers = pytest.importorskip("transformers", reason="needs the extra 'diff
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from made_images import street_in  # noqa: E402
 
-from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError  # noqa: E402
+from mt_nodes.base.errors import InfrastructureError, NotApplicable, PluginError, UsageError  # noqa: E402
+from mt_nodes.data.images.codecs import decode  # noqa: E402
 from mt_nodes.data.messages import Bundle  # noqa: E402
 from mt_nodes.relations.mutations.camera.diffusion_edit import Edited, ImageInpainted, ImageInstructed  # noqa: E402
 from mt_nodes.relations.pipeline import MutationPipeline  # noqa: E402
-from mt_nodes.world.camera import diffusion  # noqa: E402
+from mt_nodes.world.camera import diffusion, segmentation  # noqa: E402
 
 BUNDLE = street_in("bgr8")
 HIDDEN = 32
@@ -120,7 +121,7 @@ def test_an_edit_is_made_once_and_replayed(instructed: str, tmp_path: Path, monk
     other = replace(mutation, instruction="make it rain", when_missing="refuse")
     with pytest.raises(NotApplicable, match="mt mutate"):
         derived(other)
-    with pytest.raises(AssertionError, match="asked again"):
+    with pytest.raises(PluginError, match="asked again"):
         derived(replace(mutation, seed=1))
 
 
@@ -158,3 +159,71 @@ def test_a_place_out_of_sight_has_no_edit(inpainting: str, tmp_path: Path) -> No
 def test_pictures_without_colours_are_refused(instructed: str, tmp_path: Path) -> None:
     with pytest.raises(NotApplicable, match="mono8 is not 8 bits"):
         derived(small(ImageInstructed, instructed, tmp_path), street_in("mono8"))
+
+
+LABELS = {0: "road", 1: "sky", 2: "building"}
+
+
+def segformer(directory: Path) -> str:
+    """Save a segmentation model of random weights, and return where."""
+    torch.manual_seed(1)
+    config = transformers.SegformerConfig(
+        num_encoder_blocks=2, depths=[1, 1], sr_ratios=[2, 1], hidden_sizes=[8, 16], patch_sizes=[7, 3], strides=[4, 2],
+        num_attention_heads=[1, 2], mlp_ratios=[2, 2], decoder_hidden_size=16, id2label=LABELS,
+    )  # fmt: skip
+    transformers.SegformerForSemanticSegmentation(config).save_pretrained(directory)
+    transformers.SegformerImageProcessor(size={"height": 64, "width": 64}).save_pretrained(directory)
+    return str(directory)
+
+
+@pytest.fixture(scope="module")
+def segmenter(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return segformer(tmp_path_factory.mktemp("segment"))
+
+
+def seen(segmenter: str) -> dict[str, np.ndarray]:
+    """What it sees in the street; random weights see something."""
+    rgb = decode(BUNDLE.images[0]).rgb8()
+    return {label: segmentation.pixels_of(segmenter, rgb, (label,), "cpu") for label in LABELS.values()}
+
+
+def test_each_pixel_has_one_label(segmenter: str) -> None:
+    masks = seen(segmenter)
+    assert (sum((mask != 0).astype(int) for mask in masks.values()) == 1).all()
+    assert sum(mask.any() for mask in masks.values()) >= 2
+    both = segmentation.pixels_of(segmenter, decode(BUNDLE.images[0]).rgb8(), ("road", "sky"), "cpu")
+    assert ((both != 0) == ((masks["road"] != 0) | (masks["sky"] != 0))).all()
+
+
+def test_an_edit_of_some_labels_leaves_all_others(instructed: str, segmenter: str, tmp_path: Path) -> None:
+    masks = seen(segmenter)
+    label = max(masks, key=lambda name: (0.0 < np.mean(masks[name] != 0) < 0.95) * np.mean(masks[name] != 0))
+    made = derived(small(ImageInstructed, instructed, tmp_path, segmenter=segmenter, only=(label,)))
+    assert made.broken is None
+    changed = (pixels(made) != np.asarray(BUNDLE.images[0].pixels)).any(axis=2)
+    assert changed[masks[label] != 0].mean() > 0.8 and not changed[masks[label] == 0].any()
+
+
+def test_what_shows_no_such_label_has_no_edit(
+    instructed: str, inpainting: str, segmenter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = {"segmenter": segmenter, "only": ("road",)}
+    with pytest.raises(UsageError, match="no label 'rod'; did you mean 'road'"):
+        derived(small(ImageInstructed, instructed, tmp_path, **{**some, "only": ("rod",)}))
+    with pytest.raises(UsageError, match="got no segmenter"):
+        derived(small(ImageInstructed, instructed, tmp_path, only=("road",)))
+    with pytest.raises(UsageError, match="cannot be loaded"):
+        derived(small(ImageInstructed, instructed, tmp_path, **{**some, "segmenter": str(tmp_path)}))
+    size = BUNDLE.images[0].pixels.shape[:2]
+    place = {"range_m": 8.0, "segmenter": segmenter, "stands_on": ("road",)}
+    for share, stands in ((0, False), (255, True)):
+        monkeypatch.setattr(
+            segmentation, "_segments_of", lambda *_, share=share: {"road": np.full(size, share, np.uint8)}
+        )
+        if stands:
+            assert derived(small(ImageInpainted, inpainting, tmp_path, **place)).broken is None
+            continue
+        with pytest.raises(NotApplicable, match="sees no road"):
+            derived(small(ImageInstructed, instructed, tmp_path, **some))
+        with pytest.raises(NotApplicable, match="0% of the place's ground is road"):
+            derived(small(ImageInpainted, inpainting, tmp_path, **place))

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from made_runs import FOG, NOISE, in_process, made_run, sparse_drive, verdicts
 
 from mt_nodes.base.directories import write_whole
-from mt_nodes.base.jsonl import LineFile, in_utf8, read_lines, seal, unseal
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import LineFile, in_utf8, read_lines, read_result, seal, unseal
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal

@@ -21,8 +21,8 @@ import pytest
 from mt_nodes.base import resources
 from mt_nodes.base.environment import free_domains, ros_environment
 from mt_nodes.base.errors import MtError, UsageError
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.processes import wait_until
-from mt_nodes.base.result_files import read_result
 from mt_nodes.cli import demo_command, inline_command, replay_command
 from mt_nodes.cli.arguments import Argument, replay_arguments, request_from_texts
 from mt_nodes.data.bags.bundles import write_bundles

@@ -21,9 +21,8 @@ from ros_support import until
 
 from mt_nodes.base.environment import free_domains, ros_environment
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.jsonl import seal
+from mt_nodes.base.jsonl import read_result, seal
 from mt_nodes.base.processes import Child, Process
-from mt_nodes.base.result_files import read_result
 from mt_nodes.cli import live_command
 from mt_nodes.cli.main import main
 from mt_nodes.engine.plan import LIVE_SUITE, live_client, suite_process

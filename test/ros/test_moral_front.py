@@ -22,8 +22,7 @@ from browser import Browser
 from moral_runs import ADULT, BOAR, ONE_AND_THREE, PERSON_AND_BOAR, chooser, own_lane, sparing
 from moral_toys import Toy, always_one, moral_run
 
-from mt_nodes.base.jsonl import read_lines, seal
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_lines, read_result, seal
 from mt_nodes.cli import moral_outcome
 from mt_nodes.cli.main import main
 from mt_nodes.cli.moral_results import compared

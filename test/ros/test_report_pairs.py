@@ -25,8 +25,7 @@ from hypothesis.extra import numpy as arrays_of
 from made_runs import in_process, short_drive
 from rosbags.highlevel import AnyReader
 
-from mt_nodes.base.jsonl import seal
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, seal, write_result
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
 from mt_nodes.data.polar_cells import JUDGED_IN
@@ -35,12 +34,11 @@ from mt_nodes.engine.journal import Journal
 from mt_nodes.engine.pair_view import SHAPES, PairView, evidence_file, load_view
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.worst import worst_row
-from mt_nodes.report.csv_pairs import pair_rows
+from mt_nodes.report.csv_pairs import VerdictObstacle, obstacle_of, pair_rows
 from mt_nodes.report.html import write_report
 from mt_nodes.report.packed_pairs import packed_pairs
 from mt_nodes.report.page_data import coded, packed
 from mt_nodes.report.pair_views import MAX_POINTS, packed_view
-from mt_nodes.report.verdict_obstacle import VerdictObstacle, obstacle_of
 
 RELATIONS = [RelationInfo(name, "expected", 20, "x") for name in ("noise", "fog", "steer")]
 DTYPES = {

@@ -20,7 +20,7 @@ from browser import Browser
 from made_runs import NOISE, in_process, made_run, short_drive, verdicts
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
 from mt_nodes.cli.replay_execution import replay

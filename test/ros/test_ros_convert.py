@@ -19,7 +19,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.data.message_headers import set_stamp, stamp_of
 from mt_nodes.data.messages import CameraInfo, Cloud, Image
-from mt_nodes.nodes import point_cloud2
+from mt_nodes.nodes import convert
 from mt_nodes.nodes.convert import cloud_from_message, cloud_to_message, sensor_from_message
 from mt_nodes.nodes.message_classes import available, decode, message_class
 
@@ -169,15 +169,15 @@ def real() -> Any:
 def test_own_functions_do_what_sensor_msgs_py_does(layout: str, real: Any) -> None:
     message = message_of(made_cloud(layout, count=30))
     fields, step = message.fields, message.point_step
-    assert point_cloud2.own_dtype_from_fields(fields, step) == real.dtype_from_fields(fields, step)
-    assert point_cloud2.own_dtype_from_fields(fields) == real.dtype_from_fields(fields)
-    points = point_cloud2.own_read_points(copy.deepcopy(message))
+    assert convert.own_dtype_from_fields(fields, step) == real.dtype_from_fields(fields, step)
+    assert convert.own_dtype_from_fields(fields) == real.dtype_from_fields(fields)
+    points = convert.own_read_points(copy.deepcopy(message))
     expected = real.read_points(copy.deepcopy(message))
     assert points.dtype == expected.dtype and points.tobytes() == expected.tobytes()
-    assert point_cloud2.own_create_cloud(message.header, fields, points, step) == real.create_cloud(
+    assert convert.own_create_cloud(message.header, fields, points, step) == real.create_cloud(
         message.header, fields, expected, step
     )
 
 
 def test_the_real_ones_are_used_where_they_are(real: Any) -> None:
-    assert point_cloud2.read_points is real.read_points and point_cloud2.create_cloud is real.create_cloud
+    assert convert.read_points is real.read_points and convert.create_cloud is real.create_cloud

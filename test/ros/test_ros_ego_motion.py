@@ -10,7 +10,7 @@ from typing import Any
 from made_runs import sparse_drive
 
 import mt_nodes as mt
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 
 RELATION = "object_added_person"
 BOXES = [[10.0, 0.0, 0.8, 4.0, 2.0, 1.6, 0.0]]

@@ -19,9 +19,9 @@ from ros_support import Peer, until
 from std_msgs.msg import String
 
 from mt_nodes.base.environment import ros_environment
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.params import build
 from mt_nodes.base.processes import Child, Process
-from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Wire

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_lines, read_result
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """\

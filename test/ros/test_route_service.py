@@ -19,7 +19,7 @@ from mt_nodes.base.errors import ExitCode
 from mt_nodes.cli.main import main
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
-from mt_nodes.runs.routes.borough import borough
+from mt_nodes.runs.routes.route_files import borough
 from mt_nodes.runs.routes.route_planner import LanePlanner
 from mt_nodes.runs.routes.route_query import RoutePlace, RouteQuery
 

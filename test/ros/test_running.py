@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.jsonl import write_result
 from mt_nodes.base.processes import Process, wait_until
-from mt_nodes.base.result_files import write_result
 from mt_nodes.base.suite_client import in_suite
 
 #: A suite that loses the first signal, as one that is importing may, and says that it is there.

@@ -14,8 +14,7 @@ import pytest
 from made_runs import short_drive
 from ros_support import LIMIT_S, until
 
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_lines, read_result
 from mt_nodes.cli.main import main
 
 NOISE = "noise_outside_roi_1000"

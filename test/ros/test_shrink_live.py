@@ -17,7 +17,7 @@ from live_simulation import PERIOD_S, Simulation, arriving, virtual_time
 from made_runs import no_pages
 from recordings import bundles
 
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.outputs import Detections, Output

@@ -16,8 +16,8 @@ import yaml
 from dying_stack import HARMLESS, WAYS, drive, running, stack
 from made_runs import no_pages
 
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.processes import wait_until
-from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.stacks.stack_process import StackProcess
 
@@ -206,8 +206,17 @@ def mt(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*MT, *words], capture_output=True, text=True, env=dict(os.environ), check=False)
 
 
-@pytest.mark.parametrize("call", ["sys.exit(0)", "os._exit(0)", "C._exit(0)", "C.exit(0)", "C._exit(1)"])
-@pytest.mark.parametrize("where", ["judge", "apply"])
+EXITS = ("sys.exit(0)", "os._exit(0)", "C._exit(0)", "C.exit(0)", "C._exit(1)")
+
+
+@pytest.mark.parametrize(
+    ("where", "call"),
+    [
+        *(("judge", call) for call in EXITS),
+        ("apply", "C.exit(0)"),
+        *(pytest.param("apply", call, marks=pytest.mark.long) for call in EXITS if call != "C.exit(0)"),
+    ],
+)
 def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str, where: str) -> None:
     relation, words = leaving(tmp_path, call, where)
     named = ("--stack", str(stack(tmp_path, "pass")), "--relations", relation, *words)
@@ -218,7 +227,7 @@ def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str,
         assert not (tmp_path / "out" / "summary.json").exists()
 
 
-@pytest.mark.parametrize("where", ["judge", "apply"])
+@pytest.mark.parametrize("where", ["judge", pytest.param("apply", marks=pytest.mark.long)])
 def test_nor_does_one_in_a_search(bag: Path, tmp_path: Path, where: str) -> None:
     relation, words = leaving(tmp_path, "C._exit(0)", where)
     named = ("--stack", str(stack(tmp_path, "pass")), "--relation", relation, "--trials", "2", *words)
@@ -235,7 +244,7 @@ def test_nor_does_one_in_a_campaigns_worker(bag: Path, tmp_path: Path) -> None:
     assert summary["items"]["failed"] == 1 and summary["exit_code"] == 4
 
 
-@pytest.mark.parametrize("where", ["judge", "apply"])
+@pytest.mark.parametrize("where", ["apply", pytest.param("judge", marks=pytest.mark.long)])
 def test_nor_does_one_over_topics(bag: Path, tmp_path: Path, domains: tuple[int, ...], where: str) -> None:
     relation, words = leaving(tmp_path, "C._exit(0)", where)
     ended = mt("replay", str(bag), "--stack", str(stack(tmp_path, "pass")), "--relations", relation, *words)

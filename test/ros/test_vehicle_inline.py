@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import time
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from inline_bench import (  # noqa: F401  (two are fixtures)
     EVERY_S,
     HOLD_S,
@@ -32,6 +34,7 @@ from inline_bench import (  # noqa: F401  (two are fixtures)
 
 from mt_nodes.base.errors import ExitCode, IsolationError, UsageError
 from mt_nodes.base.processes import wait_until
+from mt_nodes.cli.inline_command import configured
 from mt_nodes.runs.vehicle.inline import inline_config
 from mt_nodes.runs.vehicle.interlock import Interlock
 from mt_nodes.runs.vehicle.offers import Offers
@@ -61,6 +64,13 @@ FRESH_S = 2.0
 def test_what_is_not_safe_is_refused(change: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         inline_config(config(**change), "bench.yaml")
+
+
+def test_the_mutator_searches_the_directories_of_plugins_of_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "bench.yaml"
+    file.write_text(yaml.safe_dump(config(plugins=["of_file"])))
+    args = argparse.Namespace(config=file, plugins=[tmp_path / "of_line"])
+    assert configured(args).plugins == ("of_file", str(tmp_path / "of_line"))
 
 
 def test_without_arm_everything_is_forwarded_byte_for_byte(bench: Bench, started: Callable[..., Inline]) -> None:
@@ -149,7 +159,7 @@ def test_nothing_is_sent_before_it_is_known_that_nobody_else_does(
 ) -> None:
     """Whoever publishes the topic may be discovered later than the sensor, and its name later still."""
     from mt_nodes.nodes import relay as module
-    from mt_nodes.nodes.relay_graph import UNNAMED
+    from mt_nodes.nodes.relay_signals import UNNAMED
 
     began_s, names = time.monotonic(), (UNNAMED, "driver")
 

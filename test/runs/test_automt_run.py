@@ -15,7 +15,7 @@ from automt_toys import FACTS, short_bag, toy
 from model_server import answers, serving
 from test_automt_asked import answer
 
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.runs.automt.automt_figures import valid_by_manipulation
 
@@ -71,7 +71,8 @@ def test_stacks_are_found_to_do_what_they_do(finished: Path) -> None:
         assert table["identity"][stack]["per_case"] == {**table["identity"][stack]["per_case"], "hits": 0, "trials": 2}
     assert region["violation"]["without_rules"]["obeys"]["per_valid"]["share"] == 0.0
     assert region["violation"]["without_rules"]["ignores"]["per_valid"]["share"] == 1.0
-    assert table["usage"]["model"] == "m" and table["usage"]["asked"] >= 1
+    (usage,) = table["usage"]
+    assert (usage["task"], usage["model"]) == ("proposing relations", "m") and usage["asked"] >= 1
 
 
 def test_too_few_cases_decide_nothing_and_the_exit_code_says_so(finished: Path) -> None:
@@ -156,7 +157,7 @@ def test_a_run_that_was_killed_while_it_asked_asks_for_the_rest_only(finished: P
         found = propose(AutomtRun.resume(out))
     known = json.loads((finished / "proposals.json").read_text())["proposals"]
     assert json.loads(json.dumps([one.as_plain() for one in found.proposals])) == known
-    assert found.usage["asked"] == 0
+    assert [usage["asked"] for usage in found.usage] == [0]
 
 
 def test_who_is_interrupted_is_told_how_to_go_on(

@@ -13,7 +13,7 @@ from browser import Browser
 from campaign_runs import RELATIONS, carried_out, drives, planned, summary_of
 from made_runs import made_run, verdict, verdicts
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.polar_cells import JUDGED_IN
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict

@@ -16,7 +16,7 @@ import pytest
 from campaign_runs import campaign_file, drives, here, planned
 from rich.console import Console
 
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import write_result
 from mt_nodes.cli import campaign_command, watch_command
 from mt_nodes.cli.campaign_progress import CHANGED_EVERY_S, Lines
 from mt_nodes.cli.main import main

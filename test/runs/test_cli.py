@@ -17,7 +17,7 @@ import pytest
 
 from mt_nodes.api.demo_drive import demo_drive
 from mt_nodes.base import plugins
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.cli import catalogue, demo_command, experiment_command, list_command
 from mt_nodes.cli.main import COMMANDS, GROUPS, HIDDEN, main

@@ -17,7 +17,7 @@ from made_runs import no_pages
 from mutations_for_tests import Echo
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import BagSource, write_bundles
 from mt_nodes.data.datasets.dataset_name import DatasetName

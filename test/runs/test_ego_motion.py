@@ -30,7 +30,7 @@ from mt_nodes.data.ego.ego_motion import (
     rounded_pose,
 )
 from mt_nodes.data.ego.ego_track import EgoTrack
-from mt_nodes.data.ego.pose_history import PoseHistory
+from mt_nodes.data.ego.published_motion import PoseHistory
 from mt_nodes.data.messages import Bundle, Odometry, Wire
 from mt_nodes.data.rotations import quaternion_of_yaw, rotation_matrix
 from mt_nodes.data.transforms import Transform, TransformTree, inverse, pose_matrix

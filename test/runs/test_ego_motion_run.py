@@ -12,7 +12,7 @@ import pytest
 from made_runs import in_process
 
 import mt_nodes as mt
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal

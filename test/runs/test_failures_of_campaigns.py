@@ -16,7 +16,7 @@ from campaign_runs import here
 from made_runs import no_pages
 from recordings import bundles
 
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Outcome, Pair

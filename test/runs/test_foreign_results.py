@@ -12,7 +12,7 @@ import pytest
 from campaign_runs import drives
 
 from mt_nodes.base import plugins
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine import provenance
 from mt_nodes.engine.run_record import read_record, refuse_foreign_record

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made_runs import no_pages, sparse_drive
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine.used_intensities import FILE, read_used_intensities
 

@@ -15,7 +15,7 @@ from mutations_for_tests import Nothing, Shuffle
 from recordings import drive, write_bag
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.arm import start

@@ -15,8 +15,7 @@ from looped import darting
 from made_drives import START_M, crossing, made_run, pedestrian, setting, with_faults
 
 from mt_nodes.base import plugins
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_lines, read_result
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.run_record import write_record

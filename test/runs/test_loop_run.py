@@ -15,8 +15,7 @@ from made_drives import crossing, made_run, pedestrian, setting
 from rosbags.highlevel import AnyReader
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_lines, read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Verdict

@@ -24,8 +24,7 @@ from mt_nodes.data.outputs import Control, Output
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig, windscreen_camera
-from mt_nodes.runs.models.drive_recording import RecordedDriver, drive, drives_of, record
-from mt_nodes.runs.models.expert import Expert
+from mt_nodes.runs.models.drive_recording import Expert, RecordedDriver, drive, drives_of, record
 from mt_nodes.runs.models.lap import LaneKeeping, lap_result
 from mt_nodes.runs.models.record_request import RecordRequest
 from mt_nodes.runs.models.samples import read_samples

@@ -130,6 +130,7 @@ def test_catalogue_holds_control_and_sham() -> None:
     assert (roles.count("control"), roles.count("sham")) == (1, 1)
 
 
+@pytest.mark.by_turns("mutation", "layout", of=len(BUNDLES) - 1, always="street")
 def test_mutation_is_deterministic_pure_and_proves_itself(mutation: Mutation, derived: Derived) -> None:
     bundle, followup, draw = derived.bundle, derived.followup, derived.draw
     again, same_draw = derive(mutation, bundle)
@@ -155,6 +156,7 @@ def test_another_draw_differs_unless_nothing_is_left_to_chance(
     assert changed == (mutation.role != "control")
 
 
+@pytest.mark.by_turns("mutation", "layout", of=len(BUNDLES) - 1, always="street")
 def test_layout_stamp_and_frame_are_kept(mutation: Mutation, derived: Derived) -> None:
     made = derived.followup.bundles
     for old, new in ((o, n) for _, b in made for o, n in zip(derived.bundle.clouds, b.clouds, strict=True)):

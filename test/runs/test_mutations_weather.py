@@ -23,7 +23,7 @@ from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.chance import normals, quarters
 from mt_nodes.relations.mutations.joint.density import Patches
-from mt_nodes.relations.mutations.joint.fate import Fate
+from mt_nodes.relations.mutations.joint.empty_proof import Fate
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import Dust, Fog, Smoke
 from mt_nodes.relations.mutations.joint.precipitation import CLASSES, Precipitation
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow

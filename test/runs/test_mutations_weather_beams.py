@@ -19,7 +19,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart
-from mt_nodes.relations.mutations.joint.fate import Fate
+from mt_nodes.relations.mutations.joint.empty_proof import Fate
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import Fog
 from mt_nodes.relations.mutations.joint.hazy_air import HazyAir
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow

@@ -21,9 +21,9 @@ pytest.importorskip("onnx", reason="the tests make their networks with it")
 from made_onnx import bright_box, brightness, high_places
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.network_file import _named
 from mt_nodes.base.params import plain
-from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.stacks.callables import load_callable

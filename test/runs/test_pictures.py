@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from made_images import HEIGHT, WIDTH, street_in
 
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import write_result
 from mt_nodes.data.effects import Effects, ImageBox
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.outputs import Path as OutputPath

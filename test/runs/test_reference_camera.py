@@ -23,10 +23,9 @@ from mt_nodes.data.outputs import ImageBoxes, Output
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.reference.camera import CameraStack
+from mt_nodes.stacks.reference.camera import CameraStack, find_people
 from mt_nodes.stacks.reference.detector import Detector
 from mt_nodes.stacks.reference.lane import LaneFit, find_lane, lines_in, road_from_above
-from mt_nodes.stacks.reference.people_detector import find_people
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.camera_rendering import CameraSensor

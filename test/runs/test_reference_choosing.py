@@ -21,10 +21,10 @@ from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.dilemma_stage import jittered_run, staged
 from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.stacks.reference.evasion import Escape
-from mt_nodes.stacks.reference.grip import Grip
 from mt_nodes.stacks.reference.lanes_beside import room_in
 from mt_nodes.stacks.reference.least_harm import harm_of, least_harmful
 from mt_nodes.stacks.reference.planner import Planner
+from mt_nodes.stacks.reference.planner_memory import Grip
 from mt_nodes.stacks.reference.traffic import EgoBody, Traffic
 from mt_nodes.world.drive.scenario import Environment, Person, Scenario
 from mt_nodes.world.drive.teller import Teller

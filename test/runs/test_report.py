@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import InfrastructureError, MtError
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal

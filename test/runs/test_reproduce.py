@@ -15,7 +15,7 @@ import pytest
 from made_runs import about_the_stream, carry_out, in_process, sparse_drive
 from rosbags.highlevel import AnyReader
 
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
@@ -224,7 +224,7 @@ def test_another_judgement_is_told(copy: Path, capsys: pytest.CaptureFixture[str
     assert any("stack reference_detector has been edited: params (it was" in note for note in told["changed"])
 
 
-@pytest.mark.parametrize("stack", ["reference_detector", "reference_tracker"])
+@pytest.mark.parametrize("stack", ["reference_tracker", pytest.param("reference_detector", marks=pytest.mark.long)])
 def test_a_stream_comes_again_frame_by_frame(stack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bag = sparse_drive(tmp_path / "drive", 4)
     run = in_process(bag, tmp_path / "run", *about_the_stream(tmp_path), stack=stack).out

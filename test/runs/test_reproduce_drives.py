@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from made_drives import crossing, made_run, pedestrian, setting
 
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.callable_arm import CallableArm

@@ -22,7 +22,7 @@ from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 from mt_nodes.relations.facts.condition import evaluate
-from mt_nodes.relations.facts.scene_motion import motion_by_clouds
+from mt_nodes.relations.facts.scene_ego import motion_by_clouds
 from mt_nodes.relations.manipulations import find
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import SceneFacts, describe, given

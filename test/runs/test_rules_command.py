@@ -15,7 +15,7 @@ from made_runs import in_process
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli import rules_command
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.runs.first_look import write_scores

@@ -19,20 +19,17 @@ from hypothesis import strategies as st
 from made_runs import no_pages, short_drive
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_lines, read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.summary.search_headline import search_headline
 from mt_nodes.relations.relation import Relation, load_relation
 from mt_nodes.relations.strength import Strength, axis, strengths
-from mt_nodes.runs.campaign.search.bisection import bisect
-from mt_nodes.runs.campaign.search.search_axes import axes_of
 from mt_nodes.runs.campaign.search.search_execution import search
 from mt_nodes.runs.campaign.search.search_request import SearchRequest, checked
-from mt_nodes.runs.campaign.search.search_run import SearchRun
-from mt_nodes.runs.campaign.search.search_strategy import near, seek
+from mt_nodes.runs.campaign.search.search_run import SearchRun, axes_of
+from mt_nodes.runs.campaign.search.search_strategy import bisect, near, seek
 from mt_nodes.runs.campaign.search.trial import Trial, summed_up
 from mt_nodes.runs.campaign.search.trial_journal import TrialJournal, TrialsSpent
 from mt_nodes.runs.replay.execute import in_process_arms
@@ -425,7 +422,7 @@ def undisturbed(bag: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
         return out, searched(asked(bag, faults=("point_buffer_cap",), limit=1), out)
 
 
-@pytest.mark.parametrize("after", [1, 9])
+@pytest.mark.parametrize("after", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_a_search_that_is_interrupted_goes_on_where_it_was(
     bag: Path, tmp_path: Path, undisturbed: tuple[Path, dict[str, Any]], after: int
 ) -> None:

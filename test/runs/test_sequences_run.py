@@ -16,7 +16,7 @@ from made_runs import carry_out, in_process
 from recordings import bundles
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair

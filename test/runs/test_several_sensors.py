@@ -21,7 +21,7 @@ from started_arms import started_arm
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import NotApplicable, UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.bags.reader import BagReader, Topic
@@ -36,7 +36,7 @@ from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.evidence import write_evidence
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
-from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
+from mt_nodes.relations.mutations.joint.every_sensor import refuse_out_of_sync
 from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.relations.mutations.stream.frame_mutations import FramesFrozen
 from mt_nodes.relations.pipeline import MutationPipeline

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from made_runs import no_pages, sparse_drive
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 
 FAULTY = ("--transport", "inprocess", "--fault", "grid_index_wrap", "--limit", "6")

@@ -15,7 +15,7 @@ from made_runs import carry_out, no_pages
 from recordings import bundles
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from made_runs import in_process, sparse_drive
 
-from mt_nodes.base.jsonl import seal
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, seal, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine.journal import read_journal
 

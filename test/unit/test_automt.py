@@ -21,18 +21,24 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Judgement, Outcome, Pair
 from mt_nodes.relations.facts.derived_facts import with_derived
 from mt_nodes.relations.mutations.base import Followup
+from mt_nodes.relations.mutations.camera.diffusion_edit import ImageInstructed
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.prediction_judging import Bounds
 from mt_nodes.rules.rates import RatedCase
 from mt_nodes.rules.scene import SceneFacts, given
+from mt_nodes.rules.shipped_rules import shipped_entries
 from mt_nodes.rules.statement import Statement
+from mt_nodes.rules.store_entry import Entry
 from mt_nodes.rules.validation import Factor, Validation
+from mt_nodes.runs.automt.ablations import drawn_by_lot
 from mt_nodes.runs.automt.automt_request import AutomtRequest, checked_request
 from mt_nodes.runs.automt.followup_validity import CaseFollowups, validation_of
 from mt_nodes.runs.automt.manual import manual, manual_relations
+from mt_nodes.runs.automt.matched import EntryRelations, matched
+from mt_nodes.runs.automt.own_relations import RelationShop, instruction
 from mt_nodes.runs.automt.predictions import StackPredictions, bounds_by_control, bounds_of, of_stack, predicted
-from mt_nodes.runs.automt.proposal_methods import matched
 from mt_nodes.runs.automt.proposal_results import ProposalResult, Results, _Judge
 from mt_nodes.runs.automt.proposals import Proposal, ProposalSet, plan_of
 from mt_nodes.runs.automt.second_look import second_look
@@ -161,8 +167,12 @@ def test_the_spread_of_stacks_of_which_one_tells_a_quantity_is_no_bound() -> Non
 
 
 def ours(cases: int, rounds: int) -> list[Proposal]:
-    given_to = [cut(n) for n in range(cases)]
-    return matched(given_to, "germany", rounds, 0, ontology=ONTOLOGY, sensors=("camera", "lidar"), stacks=())
+    return matched([cut(n) for n in range(cases)], "germany", rounds, 0, *of_rules())
+
+
+def of_rules(method: str = "automt", **shop: Any) -> tuple[list[Entry], EntryRelations]:
+    entries = [entry for entry in shipped_entries() if entry.region == "germany"]
+    return entries, EntryRelations(RelationShop(ONTOLOGY, ("camera", "lidar"), (), Path(), **shop), method)
 
 
 def test_our_method_gives_each_case_another_rule_of_the_region_and_goes_on_counting_in_the_next_round() -> None:
@@ -176,15 +186,42 @@ def test_our_method_gives_each_case_another_rule_of_the_region_and_goes_on_count
 def test_where_no_rule_applies_none_is_run_and_the_case_is_not_valid() -> None:
     """The ego stands: no behaviour means anything of it."""
     case = cut(speed_kmh=0.0)
-    (none,) = matched([case], "germany", 1, 0, ontology=ONTOLOGY, sensors=("camera", "lidar"), stacks=())
+    (none,) = matched([case], "germany", 1, 0, *of_rules())
     assert none.relation == "" and none.statement is None
     found = validation_of(none, case, None, ONTOLOGY)
     assert found.valid is False and found.logical.source.startswith("none of ")
 
 
+def test_without_retrieval_the_scene_says_nothing_and_the_seed_everything() -> None:
+    cases, standing = [cut(n) for n in range(20)], [cut(n, speed_kmh=0.0) for n in range(20)]
+
+    def lots(given_to: Sequence[CaseFrames], seed: int) -> list[str]:
+        return [one.relation for one in drawn_by_lot(given_to, "germany", 1, seed, *of_rules("without_retrieval"))]
+
+    assert all(lots(cases, 0)) and len(set(lots(cases, 0))) > 10
+    assert lots(standing, 0) == lots(cases, 0) != lots(cases, 1)
+    first = drawn_by_lot(standing, "germany", 1, 0, *of_rules("without_retrieval"))[0]
+    assert validation_of(first, standing[0], CaseFollowups((0, 1, 2), 5), ONTOLOGY).valid is False
+
+
+def test_a_diffusion_model_paints_what_a_statement_says(tmp_path: Path) -> None:
+    shop = RelationShop(ONTOLOGY, ("camera",), (), tmp_path / "relations", "tiny")
+    entries, _ = of_rules()
+    relations = EntryRelations(shop, "automt")
+    entry = next(entry for entry in entries if entry.statement.element == "red_light")
+    name, file = relations.named(entry)
+    read = load_relation(str(tmp_path / file))
+    (edit,) = read.mutate
+    assert read.id == name and name.endswith("_edited") and read.requires == ("camera",) and read.check is not None
+    assert edit == ImageInstructed(instruction="add one red light where it usually stands", model="tiny")
+    replaced = Statement("any_road", "replaces", "heavy_rain", "slow_down")
+    assert instruction(replaced) == "change the weather, light or road of this picture to heavy rain"
+    assert shop.why_not(read) == "" and "needs a camera" in replace(shop, sensors=("lidar",)).why_not(read)
+
+
 def drawn(directory: Path, seed: int, sensors: Sequence[str] = ("camera", "lidar")) -> list[Proposal]:
     cases = [cut(n) for n in range(30)]
-    return manual(cases, "germany", 2, seed, ontology=ONTOLOGY, sensors=sensors, stacks=(), directory=directory)
+    return manual(cases, "germany", 2, seed, RelationShop(ONTOLOGY, sensors, (), directory))
 
 
 def test_the_nine_written_by_hand_are_all_shown_and_drawn_by_lot_from_the_seed_alone(tmp_path: Path) -> None:
@@ -209,7 +246,7 @@ def test_a_plan_has_each_relation_of_a_case_and_round_once_and_is_kept_as_it_is(
     one = Proposal("automt", "germany", 0, case.name, said, "rule_germany_1", why="nearest")
     other = replace(one, method="manual", relation="own", file="/somewhere/own.yaml", why="lot")
     none = replace(one, relation="", statement=None, lacking={"logical": "none applies"})
-    proposed = ProposalSet((case,), (one, replace(one, method="with_rules"), other, none), {"x": "not run"}, {})
+    proposed = ProposalSet((case,), (one, replace(one, method="with_rules"), other, none), {"x": "not run"})
     plan = plan_of(proposed, {"seed": 0})
     rows = [(one.relation, one.first, one.last, one.draw) for one in plan.cases]
     assert rows == [("rule_germany_1", 0, 4, 0), ("/somewhere/own.yaml", 0, 4, 0)]
@@ -345,6 +382,10 @@ def test_tables_stand_beside_the_papers_and_say_what_was_not_run() -> None:
         ({"frames": 0}, "--frames: got 0"),
         ({"rounds": 101}, "--rounds: got 101"),
         ({"transport": "udp"}, "--transport: there is no 'udp'"),
+        ({"readers": ()}, "--reader: got none"),
+        ({"judges": ("parser",)}, "--judge parser: it answers no questions"),
+        ({"readers": ("m",), "judges": ("m",)}, "--judge m: it is a reader, too"),
+        ({"judges": ("j",), "samples": 0}, "--samples 0, expected 1"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(wrong: Mapping[str, Any], why: str) -> None:

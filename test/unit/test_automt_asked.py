@@ -25,6 +25,7 @@ from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.runs.automt.automt_request import AutomtRequest
 from mt_nodes.runs.automt.followup_validity import CaseFollowups, validation_of
 from mt_nodes.runs.automt.model_baselines import SCHEMA, Baselines, read, understood
+from mt_nodes.runs.automt.own_relations import RelationShop
 from mt_nodes.runs.automt.proposal_methods import model_of
 from mt_nodes.runs.automt.proposals import Proposal
 
@@ -42,7 +43,7 @@ def asking(place: Path, *answers: Respond) -> Iterator[tuple[Server, Ask]]:
     """A server with some answers, and what asks it for two cases."""
     with serving(*answers) as server, Answers(place / "answers.jsonl") as kept:
         chat = Chat(LanguageModel("m", server.url, "m"), attempts=2, sleep=lambda _: None)
-        made = Baselines(Asker(chat, kept), ONTOLOGY, ("camera", "lidar"), (), place / "relations")
+        made = Baselines(Asker(chat, kept), RelationShop(ONTOLOGY, ("camera", "lidar"), (), place / "relations"))
 
         def ask(method: str = "without_rules", region: str = "germany", rounds: int = 1) -> list[Proposal]:
             return made.proposals(method, [cut(0), cut(1)], region, rounds)

@@ -14,7 +14,7 @@ from made_runs import NOISE, made_run, verdicts
 from test_shrink_searches import AlwaysFails, Sized
 
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import _parsed
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.runs.campaign.campaign_summary import sum_up_campaign

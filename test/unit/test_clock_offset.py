@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.nodes.clock_offset import EXCHANGES, PHI, TOLERATED_S, ClockOffset, Exchange, Offset
+from mt_nodes.nodes.clock_echo import EXCHANGES, PHI, TOLERATED_S, ClockOffset, Exchange, Offset
 
 S = 1_000_000_000
 OFFSETS_NS = st.integers(-3600 * S, 3600 * S)

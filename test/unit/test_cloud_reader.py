@@ -15,7 +15,7 @@ from made_bundles import LAYOUTS, made_cloud
 from mt_nodes.base.errors import MtError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Cloud
-from mt_nodes.nodes.cloud_reader import CloudReader
+from mt_nodes.nodes.live_inputs import CloudReader
 
 TOPIC = made_cloud().topic
 FRAME = replace(made_cloud(count=12), frame_id="lidar")

@@ -18,7 +18,7 @@ from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.above_beams import above_beams
 from mt_nodes.world.camera.depth import _cornered
 from mt_nodes.world.camera.depth_bounds import bounds_of
-from mt_nodes.world.camera.depth_completion import between_beams
+from mt_nodes.world.camera.depth_completion import between_beams, colours_of
 from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.guided_upsampling import follow_edges
 from mt_nodes.world.camera.near_hulls import within_hulls
@@ -83,7 +83,7 @@ def test_a_bridge_over_a_lorry_and_the_road_has_the_range_of_the_road() -> None:
     light[:3] = 0.95
     sky = np.zeros((ROWS, COLUMNS), bool)
     sky[:3] = True
-    found = above_beams(range_m, top, continues, sky, light, np.full_like(range_m, 80.0))
+    found = above_beams(range_m, top, continues, sky, colours_of(light), np.full_like(range_m, 80.0))
     assert np.isinf(found[:2]).all() and (found[4:8] == 80.0).all(), "no seam above the lorry's side"
     assert (found[10:, 1:18] == 10.0).all()
 
@@ -92,13 +92,17 @@ def test_a_house_behind_a_car_goes_on_above_it() -> None:
     range_m, top, continues, light = street()
     range_m[:], continues[:], light[:, 20:] = 10.0, True, light[:, :20]
     range_m[:, 15:25], continues[:, 15:25], light[12:, 15:25] = 4.0, False, 0.9
-    found = above_beams(range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), light, np.full_like(range_m, 80.0))
+    found = above_beams(
+        range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), colours_of(light), np.full_like(range_m, 80.0)
+    )
     assert (found[1:11] == 10.0).all() and (found[13:, 16:24] == 4.0).all()
 
 
 def test_what_is_measured_stays() -> None:
     range_m, top, continues, light = street()
-    found = above_beams(range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), light, np.full_like(range_m, 80.0))
+    found = above_beams(
+        range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), colours_of(light), np.full_like(range_m, 80.0)
+    )
     assert (found[12:] == range_m[12:]).all()
 
 
@@ -108,7 +112,7 @@ def test_a_lorry_does_not_reach_far_aside_above_the_beams() -> None:
     light[:12] = (0.5, 0.1, 0.1)
     light[12:, 8:] = 0.9
     far = np.full_like(range_m, 80.0)
-    found = above_beams(range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), light, far)
+    found = above_beams(range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), colours_of(light), far)
     assert (found[1:11, 1:12] == 10.0).all() and (found[:12, 20:] == 80.0).all()
 
 
@@ -241,7 +245,7 @@ def test_a_corner_of_a_near_object_that_gives_no_return_is_filled_if_the_picture
     light = np.full((ROWS, COLUMNS, 3), 0.8, np.float32)
     light[range_m < 20.0] = 0.1
     light[6:10, 11:14] = 0.1 if is_car else 0.8
-    found = _cornered(range_m, light, SKY_FREE, 0.005)
+    found = _cornered(range_m, colours_of(light), SKY_FREE, 0.005)
     assert np.median(found[8:10, 11:14]) == found_m and (found[range_m < 20.0] == 8.0).all()
     assert (found[:, 32:] == 40.0).all() and (found[:3] == 40.0).all()
 
@@ -259,13 +263,18 @@ def parked_car(background: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     window[22:34, 34:86] = True
     light[car], light[window] = 0.4, 0.02
     range_m[35:55, 20:100] = range_m[18:35, 30:33] = range_m[18:35, 87:90] = 4.0
-    return range_m, light, car & (range_m > 4.0), within_hulls(range_m, light, np.full_like(range_m, 1e3), 0.0055)[1]
+    return (
+        range_m,
+        light,
+        car & (range_m > 4.0),
+        within_hulls(range_m, colours_of(light), np.full_like(range_m, 1e3), 0.0055)[1],
+    )
 
 
 def test_a_roof_and_windows_without_returns_belong_to_the_near_car_and_what_is_above_it_does_not() -> None:
     range_m, light, lost, nearest_m = parked_car(50.0)
     assert lost.sum() > 700
-    found, _ = within_hulls(range_m, light, np.full_like(range_m, 1e3), 0.0055)
+    found, _, _ = within_hulls(range_m, colours_of(light), np.full_like(range_m, 1e3), 0.0055)
     assert (found[lost] == 4.0).mean() > 0.92
     assert np.count_nonzero((found != range_m) & ~lost) < 40, "what the car does not cover stays"
     assert (nearest_m[lost] == 4.0).all() and np.isinf(nearest_m[:17]).all(), "both sides of the doubt are kept"
@@ -277,6 +286,6 @@ def test_a_near_wall_without_anything_above_and_a_far_car_stay_as_they_are() -> 
     light[40:] = 0.4
     ground = np.full_like(wall, 1e3)
     for range_m in (wall, np.where(parked_car(50.0)[0] == 4.0, np.float32(30.0), np.float32(90.0))):
-        found, nearest_m = within_hulls(range_m, light, ground, 0.0055)
+        found, nearest_m, _ = within_hulls(range_m, colours_of(light), ground, 0.0055)
         np.testing.assert_array_equal(found, range_m)
         assert np.isinf(nearest_m).all()

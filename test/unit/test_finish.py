@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_runs import verdicts
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.engine import finish
 from mt_nodes.engine.journal import Journal, read_journal
 from mt_nodes.engine.summary.summary import RelationInfo

@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.mutations.lidar.drawn_returns import FarPointsDropped, PointsDropped
 from mt_nodes.relations.mutations.lidar.returns_emptied import ReturnsEmptied
 from mt_nodes.relations.mutations.lidar.scan_limits import BeamsLost, DensityDecreased
-from mt_nodes.relations.mutations.objects.firing_hits import one_echo_a_firing
+from mt_nodes.relations.mutations.objects.in_scene import one_echo_a_firing
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.world.scene.drive import generate_drive

@@ -12,7 +12,7 @@ import pytest
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import write_result
 from mt_nodes.engine.next_steps import next_steps
 from mt_nodes.engine.summary.campaign_headline import campaign_headline
 from mt_nodes.engine.summary.headline import Headline, headline

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from live_simulation import BEGAN_S, VirtualTime, drive, virtual_time
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.arrival import HISTORY, Arrivals
 from mt_nodes.engine.judging import offers

@@ -23,8 +23,7 @@ from moral_toys import (
 )
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_lines, read_result, write_result
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.campaign import carry_out
 from mt_nodes.runs.moral.moral_request import MoralRequest, checked_request

@@ -19,8 +19,9 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.camera.each_image import ChangesImages, View, of_image
 from mt_nodes.relations.mutations.camera.image_blurred import ImageDefocused, ImageMotionBlurred
-from mt_nodes.relations.mutations.camera.image_tones import BrightnessChanged, WhiteBalanceShifted
+from mt_nodes.relations.mutations.camera.image_tones import BrightnessChanged
 from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
+from mt_nodes.relations.mutations.camera.white_balance import WhiteBalanceShifted
 from mt_nodes.world.camera import measures
 
 #: What needs an extra of the package is tested with that installed: `make test-extras`.

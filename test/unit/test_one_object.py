@@ -23,6 +23,7 @@ from mt_nodes.relations.mutations.objects.object_deformed import (
     ObjectSheared,
     ObjectSmeared,
 )
+from mt_nodes.relations.mutations.objects.object_exchange import objects_of, search_of
 from mt_nodes.relations.mutations.objects.object_returns import (
     ObjectCutOut,
     ObjectEchoesLost,
@@ -30,7 +31,6 @@ from mt_nodes.relations.mutations.objects.object_returns import (
     ObjectReturns,
     ObjectThinned,
 )
-from mt_nodes.relations.mutations.objects.one_object import objects_of, search_of
 from mt_nodes.world.scene.drive import CLOUD_TOPIC, generate_drive
 
 ROWS: tuple[ObjectReturns, ...] = (ObjectEchoesLost(), ObjectThinned(), ObjectCutOut(), ObjectJittered())

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.runs.routes.borough import borough
+from mt_nodes.runs.routes.route_files import borough
 from mt_nodes.runs.routes.route_planner import FAULTS, LanePlanner, load_planner
 from mt_nodes.runs.routes.route_query import PlannedRoute, RoutePlace, RouteQuery
 from mt_nodes.runs.routes.route_relations import RELATIONS, chosen_relations
@@ -58,6 +58,8 @@ def test_the_reference_planner_holds_every_relation() -> None:
         ("goal_on_own_lane_behind", "route_destination_ahead", 25),
         ("goal_on_own_lane_behind", "route_stop_on_the_way", 40),
         ("closure_unread", "route_road_closed", 25),
+        ("goal_near_junction_passed", "route_destination_moved", 40),
+        ("left_turns_avoided", "route_way_back", 300),
     ],
 )
 def test_a_planted_fault_is_found(fault: str, finder: str, pairs: int) -> None:

@@ -16,7 +16,15 @@ from model_server import Respond, Server, answers, refuses, says, sends, serving
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.rules.chat import Chat, ModelReply
-from mt_nodes.rules.extraction import CandidateReading, Extraction, ModelReader, ParserReader, extract
+from mt_nodes.rules.extraction import (
+    QUESTIONS,
+    CandidateReading,
+    Extraction,
+    ModelReader,
+    ParserReader,
+    SelfCheck,
+    extract,
+)
 from mt_nodes.rules.model_answers import Answers, Question
 from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.models import LanguageModel
@@ -24,7 +32,6 @@ from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import Reading
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.rule_sets import Rule
-from mt_nodes.rules.self_check import QUESTIONS, SelfCheck
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import PARSER
 

@@ -12,7 +12,7 @@ import pytest
 from made_runs import FOG, NOISE, in_process, made_run, short_drive, verdicts
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.jsonl import seal
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import seal, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.cli.watch_command import _totals
 from mt_nodes.report.run_view import LAST, WatchedRun

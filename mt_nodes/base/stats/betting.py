@@ -27,8 +27,7 @@ Floats = npt.NDArray[np.float64]
 class Stakes:
     """Shares of the capital that are staked in parallel.
 
-    Attributes:
-        shares: (S,), in (0, 1]. log_weights: (S,), logarithms of the initial capital of each.
+    ``shares``: (S,), in (0, 1]. ``log_weights``: (S,), logarithms of the initial capital of each.
     """
 
     shares: Floats
@@ -90,12 +89,8 @@ def mean_sequence(observed: Sequence[float] | Floats, alpha: float = ALPHA) -> t
     """Return a confidence sequence for the mean of observations in [0, 1]: it covers the mean at all times at once.
 
     The error probability is at most ``alpha`` for any number of looks and any stopping rule; each bound has half.
-
-    Args:
-        observed: (N,).
-
-    Raises:
-        ValueError: an observation is not in [0, 1].
+    ``observed``: (N,).
+    Raises ValueError: an observation is not in [0, 1].
     """
     values, counts = np.unique(np.asarray(observed, dtype=np.float64), return_counts=True)
     if not len(values):
@@ -111,9 +106,7 @@ def mean_e_value(up: int, down: int, zero: int, mean: float) -> float:
     With sides swapped: for pairs of independent runs, one of each arrangement, evaluated after whole pairs, it also
     holds against "the means of both arrangements are at most that on average", by the inequality of
     :func:`mt_nodes.base.stats.e_values.rate_e_value`: its factors are affine in X and never below 0.
-
-    Raises:
-        ValueError: a count is negative, or the mean is not between -1 and 1.
+    Raises ValueError: a count is negative, or the mean is not between -1 and 1.
     """
     if min(up, down, zero) < 0 or not -1.0 < mean < 1.0:
         raise ValueError(f"got counts {up}, {down}, {zero} and a mean of {mean}, expected 0 or more, one in (-1, 1)")
@@ -128,9 +121,7 @@ def difference_sequence(
 
     Both events are observed in each run, or each in one of two runs that form a pair and may depend on each other. Per
     run (or pair) X = 1, -1 or 0; the bets are on its mean. Each bound has alpha / 2.
-
-    Raises:
-        ValueError: a count is negative.
+    Raises ValueError: a count is negative.
     """
     if min(first_only, second_only, equal_pairs) < 0:
         raise ValueError(f"got counts {first_only}, {second_only}, {equal_pairs}, expected 0 or more")

@@ -38,9 +38,7 @@ def order_e_value(towards: int, away: int) -> float:
     conditions: a shared coin would count twice. Proof: let d be Pr[towards] - Pr[away] of a run; against a share (1 +
     x) / 2 it contributes the factor 1 + x d in the mean, and (1 + x d1)(1 + x d2) <= (1 + x (d1 + d2) / 2)^2 <= 1 where
     d1 + d2 <= 0.
-
-    Raises:
-        ValueError: a count is negative.
+    Raises ValueError: a count is negative.
     """
     if min(towards, away) < 0:
         raise ValueError(f"got {towards} runs one way and {away} the other, expected counts of 0 or more")
@@ -55,8 +53,7 @@ def order_e_value(towards: int, away: int) -> float:
 class Order:
     """Evidence about an order between two probabilities.
 
-    Attributes:
-        holds: e-value against its reverse or equality. violated: e-value against it or equality.
+    ``holds``: e-value against its reverse or equality. ``violated``: e-value against it or equality.
     """
 
     holds: float
@@ -82,9 +79,7 @@ def proportion_sequence(hits: int, trials: int, alpha: float = ALPHA) -> tuple[f
 
     It consists of all p with (n + 1) C(n, k) p^k (1 - p)^(n - k) > alpha: with uniform weights the mixture's likelihood
     ratio to p is the reciprocal of the left side (method of mixtures; Robbins, Ann. Math. Statist. 41, 1970).
-
-    Raises:
-        ValueError: hits are not 0 to trials.
+    Raises ValueError: hits are not 0 to trials.
     """
     if not 0 <= hits <= trials:
         raise ValueError(f"got {hits} of {trials}, expected 0 to as many as there were")
@@ -113,9 +108,7 @@ def rate_e_value(hits: int, trials: int, rate: float) -> float:
     for pairs of independent runs, one of each arrangement, evaluated after whole pairs, it also holds against "of both
     arrangements together, at most r": the mean factor of a pair is (1 + a (q1 - r))(1 + a (q2 - r)) <= (1 + a ((q1 +
     q2) / 2 - r))^2, as both are 0 or more.
-
-    Raises:
-        ValueError: hits are not 0 to trials, or the rate is not between 0 and 1.
+    Raises ValueError: hits are not 0 to trials, or the rate is not between 0 and 1.
     """
     if not (0 <= hits <= trials and 0.0 < rate < 1.0):
         raise ValueError(f"got {hits} of {trials} and a rate of {rate}, expected 0 to as many, and one between 0 and 1")

@@ -34,9 +34,7 @@ def effect_size(one: Sequence[float], other: Sequence[float]) -> EffectSize:
 
     A12 is Vargha and Delaney, *A critique and improvement of the CL common language effect size statistics of McGraw
     and Wong*, Journal of Educational and Behavioral Statistics 25(2), 2000; the test is scipy's, exact without ties.
-
-    Raises:
-        ValueError: a sample is empty.
+    Raises ValueError: a sample is empty.
     """
     if not one or not other:
         raise ValueError(f"got samples of {len(one)} and {len(other)}, expected at least one value each")

@@ -19,9 +19,7 @@ def fleiss_kappa(counts: Counts) -> float | None:
     edition, 2014, chapter 2): the agreement found is the mean over cases with two ratings or more, the share of a
     category the mean of its shares over all rated cases. With equal numbers both are Fleiss's. It is not defined where
     no case has two ratings, nor where all are of one category, which chance would agree on, too.
-
-    Args:
-        counts: (N, K) how often case n was given category k; cases without a rating do not count.
+    ``counts``: (N, K) how often case n was given category k; cases without a rating do not count.
     """
     agreed, paired, shares, rated = _parts(counts)
     return _none(_kappa(agreed.sum(), paired.sum(), shares.sum(axis=0), rated.sum()))

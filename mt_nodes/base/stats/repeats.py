@@ -24,11 +24,7 @@ class Confirm:
 
     @classmethod
     def parse(cls, text: str) -> Confirm:
-        """Read ``K/N``.
-
-        Raises:
-            UsageError: it is none.
-        """
+        """Read ``K/N``. Raises UsageError: it is none."""
         found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
         confirm = cls(*map(int, found.groups())) if found else None
         if confirm is None or not 1 <= confirm.fails <= confirm.plays <= _MOST:

@@ -117,9 +117,8 @@ class BundleAssembly:
 def cloud_after(gathered: BundleAssembly, now_ns: int, stamp_ns: int) -> Cloud | None:
     """Return the leading cloud of the moment after the one that is read; None where there is none.
 
-    Args:
-        now_ns: stamp of the moment that is read. stamp_ns: after which the cloud is to come; another one if somebody
-            asks for an earlier bundle, whose successor has passed.
+    ``now_ns``: stamp of the moment that is read. ``stamp_ns``: after which the cloud is to come; another one if
+    somebody asks for an earlier bundle, whose successor has passed.
     """
     moment = gathered.upcoming
     if stamp_ns != now_ns or moment is None or moment.sensors[0].type != codec.POINT_CLOUD:
@@ -134,9 +133,7 @@ def refuse_lost_frame(bundle: Bundle, required: Collection[str], placed: set[str
     """Refuse a message of a required topic whose frame nothing places, where the topic was ``placed`` before.
 
     A topic that was never placed is another matter: the user gave no transforms for it.
-
-    Raises:
-        InfrastructureError: it names topic and frame.
+    Raises InfrastructureError: it names topic and frame.
     """
     frames = bundle.transforms.frames
     for message in (m for m in bundle.messages if m.topic in required):

@@ -78,6 +78,9 @@ class BagSource:
     with the last bundle. Sensors that are not required and cannot be decoded stay wires. Where it is known what a stack
     takes, nothing else is decoded, but for what its cameras need to be understood: their infos, and the clouds of all
     LiDARs, to look at. Of several topics of a role the first leads.
+    Raises UsageError: no such bag; a role without or with several candidates. InfrastructureError: nothing can be read;
+    while iterating: the bag is damaged, after all that could be read. MtError: while iterating: a required message
+    cannot be understood; :meth:`readings` goes on after it.
 
     Args:
         path: bag directory, ``.mcap``, ``.db3`` or ``.bag`` file, or a data set such as ``kitti:DIR``.
@@ -90,11 +93,6 @@ class BagSource:
         track: what estimates the ego's motion, if several read the same episode; None: one of its own.
         pictures: whether a required image must be of light, and whole, to be understood: a callable is given pixels.
         intensities: topic -> intensity convention, or field -> convention; others are recognised, once a topic.
-
-    Raises:
-        UsageError: no such bag; a role without or with several candidates.
-        InfrastructureError: nothing can be read; while iterating: the bag is damaged, after all that could be read.
-        MtError: while iterating: a required message cannot be understood; :meth:`readings` goes on after it.
     """
 
     def __init__(
@@ -159,8 +157,7 @@ class BagSource:
     def readings(self) -> Iterator[Bundle | Unreadable]:
         """Yield every bundle, also those that cannot be decoded; both are numbered.
 
-        Raises:
-            InfrastructureError: the bag is damaged, after all that could be read.
+        Raises InfrastructureError: the bag is damaged, after all that could be read.
         """
         gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
         buffer, book = TransformBuffer(self._transforms), SensorBook(self._intensities)
@@ -267,8 +264,7 @@ class BagSource:
 def sensors_of(bag: Path, wanted: Iterable[str], given: Mapping[str, str]) -> list[str]:
     """Return the roles that a bag can fill or that have a given topic, in their order; all if there is none.
 
-    Raises:
-        UsageError: no such bag.
+    Raises UsageError: no such bag.
     """
     roles = list(wanted)
     with open_recording(bag) as reader:
@@ -295,9 +291,7 @@ def write_bundles(path: Path, bundles: Iterable[Bundle], storage: str = "mcap") 
     """Write a ROS 2 bag (uncompressed) with the messages of bundles, ``/tf_static`` from the first one's transforms.
 
     Recorded messages go out as they are, others are encoded; each is received at its stamp.
-
-    Raises:
-        UsageError: the path exists, or the storage is unknown.
+    Raises UsageError: the path exists, or the storage is unknown.
     """
     with open_writer(path, storage) as bag:
         for i, bundle in enumerate(bundles):

@@ -18,8 +18,7 @@ HORIZON_S, EVERY = 3.0, 3
 class LookAhead:
     """Reads a recording ahead of whoever else reads it, each bundle once more.
 
-    Args:
-        open_source: opens the recording from its beginning.
+    ``open_source``: opens the recording from its beginning.
     """
 
     def __init__(self, open_source: Callable[[], Any]) -> None:

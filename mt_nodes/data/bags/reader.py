@@ -68,10 +68,7 @@ class BagReader:
     """An open bag; a context manager.
 
     ``path`` is a ROS 2 bag directory, one of its ``.mcap`` or ``.db3`` files, or a ROS 1 ``.bag`` file.
-
-    Raises:
-        UsageError: there is no such bag, or it is none.
-        InfrastructureError: nothing of it can be read.
+    Raises UsageError: there is no such bag, or it is none. InfrastructureError: nothing of it can be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -108,8 +105,7 @@ class BagReader:
     def wires(self, topics: Collection[str] | None = None) -> Iterator[RecordedWire]:
         """Yield recorded messages in order of reception; ``stamp_ns`` is the time of reception here.
 
-        Raises:
-            InfrastructureError: the bag is damaged; what could be read was yielded before.
+        Raises InfrastructureError: the bag is damaged; what could be read was yielded before.
         """
         count, last_ns = 0, 0
         for reader in self._readers:

@@ -47,9 +47,7 @@ class RecordingReader(Protocol):
 def open_recording(name: Path) -> RecordingReader:
     """Return the recording of a name: a bag's path, or such as ``kitti:DIR``.
 
-    Raises:
-        UsageError: there is no such recording, or it is none.
-        InfrastructureError: nothing of it can be read.
+    Raises UsageError: there is no such recording, or it is none. InfrastructureError: nothing of it can be read.
     """
     if not is_dataset(name):
         return BagReader(name)

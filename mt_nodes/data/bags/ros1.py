@@ -27,8 +27,7 @@ class Ros1ToCdr:
     def __init__(self, bag: Path, definitions: Mapping[str, str]) -> None:
         """Take the definitions (text) of the bag's types by ROS 1 name.
 
-        Raises:
-            UsageError: a definition cannot be understood.
+        Raises UsageError: a definition cannot be understood.
         """
         self._source = _registered(bag, Stores.EMPTY, definitions)
         self.types = get_typestore(Stores.ROS2_JAZZY)
@@ -54,8 +53,7 @@ class CdrToRos1:
     def converter(self, type_name: str) -> Convert:
         """Return the function that turns the CDR bytes of one message into ROS 1 bytes.
 
-        Raises:
-            UsageError: the type's definition is not known.
+        Raises UsageError: the type's definition is not known.
         """
         if type_name not in self._source.fielddefs:
             raise UsageError(f"message type '{type_name}' cannot go into a ROS 1 bag: the bag does not define it")

@@ -29,11 +29,7 @@ Roles = dict[str, tuple[str, ...]]
 
 
 class MissingSensor(UsageError):
-    """A bag has no topic for a sensor that is required.
-
-    Attributes:
-        roles: the roles for which it has some.
-    """
+    """A bag has no topic for a sensor that is required. ``roles``: the roles for which it has some."""
 
     def __init__(self, text: str, roles: Collection[str] = ()) -> None:
         super().__init__(text)
@@ -69,6 +65,8 @@ def choose(
     and the bag has all of them; which of others is which is never guessed. A camera's info topic is found beside it
     (``…/camera_info``), or by the frame that both are in. Roles that are not required and have no or several
     candidates stay out.
+    Raises UsageError: a given role or topic does not exist or does not fit; a required role has no or several
+    candidates, or another number of topics than the stack takes.
 
     Args:
         topics: of the bag.
@@ -76,10 +74,6 @@ def choose(
         require: roles that must be there; as a mapping also the topics that the stack takes, by role, in its order.
         bag: to be named in errors.
         frame_of: tells the frame of a topic's first message; asked only where names do not tell.
-
-    Raises:
-        UsageError: a given role or topic does not exist or does not fit; a required role has no or several candidates,
-            or another number of topics than the stack takes.
     """
     taken: Mapping[str, Sequence[str]] = require if isinstance(require, Mapping) else {}
     chosen = split(given)
@@ -157,11 +151,8 @@ def by_recorded_topic(
 ) -> dict[str, Any]:
     """Return what is given by topic, by the names of the recording: a stack's own names of its LiDARs stand for them.
 
-    Args:
-        names: the stack's, of ``roles["lidar"]``, in order.
-
-    Raises:
-        UsageError: a topic is neither the recording's nor the stack's.
+    ``names``: the stack's, of ``roles["lidar"]``, in order.
+    Raises UsageError: a topic is neither the recording's nor the stack's.
     """
     own = dict(zip(roles.get("lidar", ()), names, strict=False))
     known = {topic: given[name] for topic in topics for name in (topic, own.get(topic)) if name and name in given}

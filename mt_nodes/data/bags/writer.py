@@ -72,14 +72,13 @@ def open_writer(
 ) -> BagWriter:
     """Return the writer for a path: ROS 1 when it ends in ``.bag``, else a ROS 2 bag directory.
 
+    Raises UsageError: the path exists, or the storage is unknown.
+
     Args:
         path: what to make; a bare MCAP file instead of a directory when it ends in ``.mcap``.
         storage: ``mcap`` or ``sqlite3``.
         compress: with zstd, in the storage's chunks, a bare MCAP file in a single one (MCAP only).
         definitions: definitions of types outside ROS, by name, for a ROS 1 bag.
-
-    Raises:
-        UsageError: the path exists, or the storage is unknown.
     """
     if path.exists():
         raise UsageError(f"{path} exists already; give another path or remove it")

@@ -17,7 +17,7 @@ from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.data.cdr import radar_messages
+from mt_nodes.data.cdr import drive_messages, radar_messages
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
@@ -50,21 +50,20 @@ SENSOR_TYPES = (*SENSOR_OF, CAMERA_INFO)
 
 @lru_cache
 def typestore() -> Typestore:
-    """Return the message types of ROS 2 Jazzy, with those of ``radar_msgs``.
+    """Return the message types of ROS 2 Jazzy, with those of ``radar_msgs`` and ``ackermann_msgs``.
 
     The sensor types have had the same wire format since Foxy.
     """
     store = get_typestore(Stores.ROS2_JAZZY)
     radar_messages.register(store)
+    drive_messages.register(store)
     return store
 
 
 def decode(type_name: str, cdr: bytes | memoryview) -> Any:
     """Return a message object of CDR bytes; its arrays are views of the bytes.
 
-    Raises:
-        UsageError: the type is not one of ROS 2 Jazzy.
-        InfrastructureError: the bytes are damaged.
+    Raises UsageError: the type is not one of ROS 2 Jazzy. InfrastructureError: the bytes are damaged.
     """
     try:
         return typestore().deserialize_cdr(memoryview(cdr), type_name)
@@ -95,8 +94,7 @@ def stamp_ns_of(header: Any) -> int:
 def cloud_from_msg(topic: str, msg: Any) -> Cloud:
     """Return a ``PointCloud2`` as a cloud; no copy is made unless rows are padded.
 
-    Raises:
-        UsageError: sizes that do not fit each other, unknown datatypes, no x, y or z.
+    Raises UsageError: sizes that do not fit each other, unknown datatypes, no x, y or z.
     """
     step, width, height = int(msg.point_step), int(msg.width), int(msg.height)
     fields = (Field(f.name, int(f.offset), int(f.datatype), int(f.count)) for f in msg.fields)
@@ -109,8 +107,7 @@ def cloud_from_msg(topic: str, msg: Any) -> Cloud:
 def image_from_msg(topic: str, msg: Any) -> Image:
     """Return an ``Image`` (pixels (H, W) or (H, W, C), row padding left out) or a ``CompressedImage``.
 
-    Raises:
-        UsageError: an encoding without whole samples a pixel, sizes that do not fit each other.
+    Raises UsageError: an encoding without whole samples a pixel, sizes that do not fit each other.
     """
     stamp_ns, frame = stamp_ns_of(msg.header), msg.header.frame_id
     if hasattr(msg, "format"):
@@ -137,8 +134,7 @@ def camera_info_from_msg(topic: str, msg: Any) -> CameraInfo:
 def transforms_from_msg(msg: Any, static: bool) -> list[Transform]:
     """Return the transforms of a ``TFMessage``; leading slashes of frame names (ROS 1) are left out.
 
-    Raises:
-        UsageError: a rotation is not a quaternion.
+    Raises UsageError: a rotation is not a quaternion.
     """
     found = []
     for row in msg.transforms:
@@ -215,8 +211,7 @@ def _cloud_frame(frame_id: str, layout: np.dtype[np.void], topic: str) -> tuple[
 def encode_image(image: Image) -> bytes:
     """Return the CDR bytes of an ``Image``, or of a ``CompressedImage`` when the image is compressed.
 
-    Raises:
-        UsageError: the pixels are not what the encoding says.
+    Raises UsageError: the pixels are not what the encoding says.
     """
     if image.compressed is not None:
         data = np.frombuffer(image.compressed, np.uint8)

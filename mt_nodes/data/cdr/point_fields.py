@@ -47,9 +47,8 @@ class Field:
 def point_dtype(fields: Iterable[Field], point_step: int, big_endian: bool, where: str) -> np.dtype[np.void]:
     """Return the structured type of one point; ``itemsize`` is ``point_step``, gaps are kept.
 
-    Raises:
-        UsageError: an unknown datatype, a field given twice or beyond ``point_step``; x, y or z missing, of several
-            elements, or in the place of another field.
+    Raises UsageError: an unknown datatype, a field given twice or beyond ``point_step``; x, y or z missing, of several
+    elements, or in the place of another field.
     """
     return _point_dtype(tuple(fields), point_step, big_endian, where)
 
@@ -101,8 +100,7 @@ def _format(field: Field, big_endian: bool) -> str | tuple[str, tuple[int]]:
 def fields_of(dtype: np.dtype[np.void], where: str) -> tuple[list[Field], bool]:
     """Return the PointField list of a structured type, in the order of its names, and whether it is big-endian.
 
-    Raises:
-        UsageError: a field's type has no datatype number, or byte orders are mixed.
+    Raises UsageError: a field's type has no datatype number, or byte orders are mixed.
     """
     rows, orders = [], set()
     for name, (whole, offset, *_) in _in_order(dtype):
@@ -124,8 +122,7 @@ def _in_order(dtype: np.dtype[np.void]) -> list[tuple[str, tuple[Any, ...]]]:
 def pixel_layout(encoding: str, where: str) -> tuple[np.dtype[np.generic], int]:
     """Return the sample type (native order) and the channels of an image encoding.
 
-    Raises:
-        UsageError: the encoding is unknown or does not hold whole samples a pixel (planar YUV).
+    Raises UsageError: the encoding is unknown or does not hold whole samples a pixel (planar YUV).
     """
     if encoding in _ENCODINGS:
         code, channels = _ENCODINGS[encoding]
@@ -138,8 +135,7 @@ def pixel_layout(encoding: str, where: str) -> tuple[np.dtype[np.generic], int]:
 def rows_of(data: npt.NDArray[np.uint8], height: int, step: int, used: int, where: str) -> npt.NDArray[np.uint8]:
     """Return bytes (height, used) of rows that are ``step`` bytes apart: a view, without the padding.
 
-    Raises:
-        UsageError: the rows do not fit the step, or the data does not fit the rows.
+    Raises UsageError: the rows do not fit the step, or the data does not fit the rows.
     """
     if height and step < used:
         raise UsageError(f"{where}: got rows of {step} bytes, expected at least {used} (width times size of one item)")

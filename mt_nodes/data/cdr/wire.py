@@ -14,8 +14,7 @@ from mt_nodes.data.radar import Radar
 def encode_message(message: Message, like: Wire | None = None) -> bytes:
     """Return the CDR bytes of a decoded message; ``like`` is the recorded one, for what core types do not hold.
 
-    Raises:
-        UsageError: the message has another type than the recorded one, or is not what its encoding says.
+    Raises UsageError: the message has another type than the recorded one, or is not what its encoding says.
     """
     if like is not None and like.type != codec.type_of(message):
         raise UsageError(f"{message.topic}: got a {codec.type_of(message)} to send where {like.type} was recorded")

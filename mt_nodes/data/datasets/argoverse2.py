@@ -16,11 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.data.datasets.cloud_topic import cloud_topic
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.feather_tables import arrow, read_feather
 from mt_nodes.data.datasets.picture_files import info_topic, picture_topic, pinhole
-from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics, from_first
+from mt_nodes.data.datasets.recorded_topic import (
+    DatasetRecording,
+    RecordedTopic,
+    TransformTopics,
+    cloud_topic,
+    from_first,
+)
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt, no_labels
 from mt_nodes.data.messages import Points
 from mt_nodes.data.outputs import Detections
@@ -60,19 +65,14 @@ _LABELLED = frozenset(
 
 
 def scenes(name: DatasetName) -> list[str]:
-    """Return the logs that a folder is or holds, also one with a folder for each split.
-
-    Raises:
-        UsageError: none.
-    """
+    """Return the logs that a folder is or holds, also one with a folder for each split. Raises UsageError: none."""
     return [log.resolve().name for log in _logs(name)]
 
 
 def load(name: DatasetName) -> DatasetRecording:
     """Return a log: the clouds of both LiDARs together, cameras, poses and cuboids.
 
-    Raises:
-        UsageError: files or PyArrow are missing. InfrastructureError: a table is damaged.
+    Raises UsageError: files or PyArrow are missing. InfrastructureError: a table is damaged.
     """
     log = next(log for log in _logs(name) if log.resolve().name == name.scene)
     mounts = _poses_by(log / "calibration" / "egovehicle_SE3_sensor.feather", "sensor_name")

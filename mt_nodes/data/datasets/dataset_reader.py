@@ -35,9 +35,8 @@ class DatasetWire(RecordedWire):
 class DatasetReader:
     """An open recording of a data set; a context manager. It has the members of :class:`BagReader`.
 
-    Raises:
-        UsageError: there is no such recording, or several and none is chosen.
-        InfrastructureError: a table of it cannot be read.
+    Raises UsageError: there is no such recording, or several and none is chosen. InfrastructureError: a table of it
+    cannot be read.
     """
 
     ros1 = False
@@ -65,8 +64,7 @@ class DatasetReader:
     def wires(self, topics: Collection[str] | None = None) -> Iterator[RecordedWire]:
         """Yield the messages in the order of their stamps, static transforms first; they count as received then.
 
-        Raises:
-            InfrastructureError: a file cannot be read; what comes before it was yielded.
+        Raises InfrastructureError: a file cannot be read; what comes before it was yielded.
         """
         numbers = [n for n, topic in enumerate(self.recording.topics) if topics is None or topic.topic in topics]
         count, pool = 0, ThreadPoolExecutor(_READERS, thread_name_prefix="mt_dataset")

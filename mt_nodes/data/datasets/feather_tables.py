@@ -12,11 +12,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 
 
 def arrow(module: str, dataset: str) -> ModuleType:
-    """Return a module of PyArrow.
-
-    Raises:
-        UsageError: it is not installed.
-    """
+    """Return a module of PyArrow. Raises UsageError: it is not installed."""
     import importlib
 
     try:
@@ -28,9 +24,8 @@ def arrow(module: str, dataset: str) -> ModuleType:
 def read_feather(path: Path, columns: Sequence[str], dataset: str) -> dict[str, Any]:
     """Return columns (N,) of a file of Feather as arrays of NumPy, by name.
 
-    Raises:
-        UsageError: there is no such file, or PyArrow is missing.
-        InfrastructureError: it is damaged, or lacks a column.
+    Raises UsageError: there is no such file, or PyArrow is missing. InfrastructureError: it is damaged, or lacks a
+    column.
     """
     feather = arrow("feather", dataset)
     if not path.is_file():

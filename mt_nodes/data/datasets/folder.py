@@ -18,11 +18,10 @@ import numpy as np
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read, read_mapping, refuse_unknown
-from mt_nodes.data.datasets.cloud_topic import cloud_topic
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.picture_files import FORMATS, info_topic, picture_size, picture_topic, pinhole
 from mt_nodes.data.datasets.point_files import SUFFIXES, points_bytes, read_points
-from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics
+from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics, cloud_topic
 from mt_nodes.data.messages import CameraInfo
 from mt_nodes.data.transforms import transforms_of_rows
 
@@ -36,11 +35,7 @@ _STAMP_DIGITS = {19: 1, 16: 1_000, 13: 1_000_000}
 
 
 def scenes(name: DatasetName) -> list[str]:
-    """Return one drive: a folder is one.
-
-    Raises:
-        UsageError: there is neither a cloud nor a picture in it.
-    """
+    """Return one drive: a folder is one. Raises UsageError: there is neither a cloud nor a picture in it."""
     if not _clouds(name.path) and not _cameras(name.path):
         expected = f"{CLOUDS}/*{'|'.join(SUFFIXES)} or {PICTURES}/*.png|.jpg"
         raise UsageError(f"{name}: no clouds and no pictures; expected {expected}")
@@ -50,8 +45,7 @@ def scenes(name: DatasetName) -> list[str]:
 def load(name: DatasetName) -> DatasetRecording:
     """Return the frames of a folder.
 
-    Raises:
-        UsageError: names that tell no time stand beside ones that do, or the calibration cannot be used.
+    Raises UsageError: names that tell no time stand beside ones that do, or the calibration cannot be used.
     """
     clouds, cameras = _clouds(name.path), _cameras(name.path)
     rows, infos = _calibration(name.path, cameras)

@@ -25,8 +25,7 @@ from mt_nodes.data.transforms import EGO_FRAME, TransformTree, UnknownTransform
 class FolderCopy:
     """Writes the decoded clouds and pictures of follow-ups; other topics and labels stay out.
 
-    Raises:
-        UsageError: the directory exists.
+    Raises UsageError: the directory exists.
     """
 
     labels = "folders hold no labels"
@@ -57,8 +56,7 @@ class FolderCopy:
     def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
         """Write the clouds and pictures of every follow-up; a delayed one is stamped later by its delay.
 
-        Raises:
-            UsageError: there are clouds of several LiDARs, or two files of one sensor at one time.
+        Raises UsageError: there are clouds of several LiDARs, or two files of one sensor at one time.
         """
         for delay_ns, followup in followups:
             self._tree = followup.transforms

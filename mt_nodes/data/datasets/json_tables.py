@@ -19,11 +19,8 @@ _OBJECT = re.compile(rb"\{[^{}]*\}")
 def table_rows(path: Path, key: str = "", wanted: Collection[str] = ()) -> list[Row]:
     """Return the objects of a list of flat objects, in its order.
 
-    Args:
-        key, wanted: give those whose value of ``key``, a text, is one of these; without ``key`` all.
-
-    Raises:
-        UsageError: there is no such file. InfrastructureError: it is no such list.
+    ``key``, ``wanted``: give those whose value of ``key``, a text, is one of these; without ``key`` all.
+    Raises UsageError: there is no such file. InfrastructureError: it is no such list.
     """
     if not path.is_file():
         raise UsageError(f"no table {path}; expected the data set's JSON there")
@@ -44,8 +41,7 @@ def table_rows(path: Path, key: str = "", wanted: Collection[str] = ()) -> list[
 def by_token(path: Path, tokens: Collection[str] | None = None) -> dict[str, Row]:
     """Return the rows of a table by their ``token``: all, or those wanted.
 
-    Raises:
-        InfrastructureError: the table lacks one of them.
+    Raises InfrastructureError: the table lacks one of them.
     """
     rows = table_rows(path) if tokens is None else table_rows(path, "token", tokens)
     found = {row["token"]: row for row in rows if "token" in row}

@@ -23,11 +23,7 @@ _Load = Callable[[DatasetName, Path], DatasetRecording]
 
 
 def scenes(name: DatasetName) -> list[str]:
-    """Return the drives of a directory.
-
-    Raises:
-        UsageError: it is none of KITTI's.
-    """
+    """Return the drives of a directory. Raises UsageError: it is none of KITTI's."""
     return [scene for scene, _ in _found(name)]
 
 

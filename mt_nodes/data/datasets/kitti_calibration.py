@@ -56,9 +56,7 @@ def raw_calibration(folder: Path) -> KittiCalibration:
 
     Source: Geiger et al., Vision meets Robotics: The KITTI Dataset, IJRR 2013, section "Transformations"; the
     development kit's readme.
-
-    Raises:
-        UsageError: a file is missing. InfrastructureError: one is damaged.
+    Raises UsageError: a file is missing. InfrastructureError: one is damaged.
     """
     cameras, velo = numbers(folder / "calib_cam_to_cam.txt"), numbers(folder / "calib_velo_to_cam.txt")
     imu_file = folder / "calib_imu_to_velo.txt"
@@ -78,9 +76,7 @@ def benchmark_calibration(path: Path) -> KittiCalibration:
     """Read one file of the object, tracking or odometry benchmark.
 
     Odometry's ``Tr`` leads to the rectified frame at once.
-
-    Raises:
-        UsageError: the file is missing. InfrastructureError: it is damaged.
+    Raises UsageError: the file is missing. InfrastructureError: it is damaged.
     """
     rows = numbers(path)
     projections = {

@@ -68,9 +68,7 @@ def boxes_of_lines(lines: Sequence[str], calibration: KittiCalibration, where: s
 
     Boxes stand in the rectified frame of camera 0, ``y`` at their lower face, ``rotation_y`` about its ``y`` axis
     (readme of the object development kit). ``DontCare`` has no box in space and is left out.
-
-    Raises:
-        InfrastructureError: a line does not hold what it should.
+    Raises InfrastructureError: a line does not hold what it should.
     """
     back = inverse(calibration.velo_to_rect)
     return [_box(line.split(), back, where) for line in lines if line.split() and line.split()[0] != "DontCare"]
@@ -91,9 +89,7 @@ def tracklet_boxes(path: Path) -> Mapping[int, list[LabelledBox]]:
     """Return the boxes of ``tracklet_labels.xml`` by frame.
 
     A pose is the middle of the lower face in the LiDAR's frame, ``rz`` the yaw (readme of the development kit).
-
-    Raises:
-        InfrastructureError: the file is no tracklets.
+    Raises InfrastructureError: the file is no tracklets.
     """
     found: dict[int, list[LabelledBox]] = defaultdict(list)
     try:

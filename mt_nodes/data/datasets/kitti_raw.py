@@ -12,13 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.data.datasets.cloud_topic import cloud_topic
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.kitti_calibration import LIDAR_HEIGHT_M, KittiCalibration, raw_calibration
 from mt_nodes.data.datasets.kitti_labels import LIDAR_FRAME, ground_truth, tracklet_boxes
 from mt_nodes.data.datasets.picture_files import info_topic, picture_size, picture_topic, pinhole
 from mt_nodes.data.datasets.point_files import points_bytes, read_bin
-from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics, from_first
+from mt_nodes.data.datasets.recorded_topic import (
+    DatasetRecording,
+    RecordedTopic,
+    TransformTopics,
+    cloud_topic,
+    from_first,
+)
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt, no_labels
 from mt_nodes.data.transforms import EGO_FRAME, inverse
 
@@ -44,9 +49,7 @@ def drives(folder: Path) -> list[tuple[str, Path]]:
 def load_raw(name: DatasetName, drive: Path) -> DatasetRecording:
     """Return a drive: LiDAR, rectified cameras, the vehicle's pose and tracklets, of each what is there.
 
-    Raises:
-        UsageError: calibration, clouds or time stamps are missing.
-        InfrastructureError: a table is damaged.
+    Raises UsageError: calibration, clouds or time stamps are missing. InfrastructureError: a table is damaged.
     """
     calibration, home = _calibration(drive)
     mount = _above_ground(name.number("height", LIDAR_HEIGHT_M))

@@ -12,21 +12,13 @@ from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.recorded_topic import DatasetRecording
 
 #: Data set -> the module that reads it, with ``scenes(name)`` and ``load(name)``.
-READERS = {
-    "kitti": "kitti",
-    "nuscenes": "nuscenes",
-    "argoverse2": "argoverse2",
-    "waymo": "waymo",
-    "folder": "folder",
-}
+READERS = {name: name for name in ("kitti", "nuscenes", "argoverse2", "waymo", "a2d2", "udacity", "folder")}
 
 
 def open_dataset(name: DatasetName) -> DatasetRecording:
     """Return a recording; no cloud or picture is read yet.
 
-    Raises:
-        UsageError: there is none, or several and none is chosen.
-        InfrastructureError: a table is damaged.
+    Raises UsageError: there is none, or several and none is chosen. InfrastructureError: a table is damaged.
     """
     if not name.path.is_dir():
         raise UsageError(f"{name}: there is no directory {name.path}")
@@ -43,8 +35,7 @@ def open_dataset(name: DatasetName) -> DatasetRecording:
 def recordings(text: str) -> list[str]:
     """Return the name of every drive that a name stands for; its directory may hold wildcards, by name.
 
-    Raises:
-        UsageError: there is none.
+    Raises UsageError: there is none.
     """
     asked = DatasetName.parse(text)
     matches = asked.matches()

@@ -8,6 +8,7 @@ ego frame is the middle of the rear axle projected on the ground, which is our `
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,16 +19,51 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.association import moved
-from mt_nodes.data.datasets.cloud_topic import cloud_topic
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.json_tables import Row, by_token, table_rows
 from mt_nodes.data.datasets.picture_files import info_topic, picture_topic, pinhole
 from mt_nodes.data.datasets.point_files import points_bytes, read_bin
-from mt_nodes.data.datasets.radar_files import load_radar, store_radar
-from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics, from_first
+from mt_nodes.data.datasets.recorded_topic import (
+    DatasetRecording,
+    RecordedTopic,
+    TransformTopics,
+    cloud_topic,
+    from_first,
+)
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt
+from mt_nodes.data.messages import Points
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, inverse, pose_matrix
+
+_KINDS = {"F": "f", "I": "i", "U": "u"}
+_DATA = b"DATA binary\n"
+
+
+def load_radar(path: Path) -> Points:
+    """Return the detections (N,) of a file, with every field of its header.
+
+    Raises InfrastructureError: it is no binary ``.pcd``, or holds fewer detections than it says.
+    """
+    head, _, body = path.read_bytes().partition(_DATA)
+    rows = {line.split()[0]: line.split()[1:] for line in head.decode("latin-1").splitlines() if line.split()}
+    try:
+        columns = zip(rows["FIELDS"], rows["TYPE"], rows["SIZE"], strict=True)
+        dtype = np.dtype([(name, f"<{_KINDS[kind]}{size}") for name, kind, size in columns])
+        count = int(rows["POINTS"][0])
+        return np.frombuffer(body, dtype, count)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        got = f"got {len(body)} bytes behind its header"
+        text = f"{path}: {got}, expected a binary .pcd with FIELDS, TYPE, SIZE and POINTS: {error}"
+        raise InfrastructureError(text) from error
+
+
+def store_radar(path: Path, points: Any) -> bytes:
+    """Return the content of a file with other detections of the same fields."""
+    head = path.read_bytes().partition(_DATA)[0].decode("latin-1")
+    for name in ("WIDTH", "POINTS"):
+        head = re.sub(rf"(?m)^{name} \d+$", f"{name} {len(points)}", head)
+    return b"".join((head.encode("latin-1"), _DATA, points.tobytes()))
+
 
 #: Columns of ``.pcd.bin``, each float32.
 POINT = ("x", "y", "z", "intensity", "ring")
@@ -52,19 +88,14 @@ _LABELLED = frozenset(label for _, label in _CLASSES) | {"cyclist"}
 
 
 def scenes(name: DatasetName) -> list[str]:
-    """Return the scenes of a version by name.
-
-    Raises:
-        UsageError: there is no version, or several and none is chosen.
-    """
+    """Return the scenes of a version by name. Raises UsageError: there is no version, or several and none is chosen."""
     return sorted(row["name"] for row in table_rows(_tables(name) / "scene.json"))
 
 
 def load(name: DatasetName) -> DatasetRecording:
     """Return a scene: key frames and sweeps of the LiDAR, all cameras and radars that are there, poses and annotations.
 
-    Raises:
-        UsageError: clouds are missing. InfrastructureError: a table is damaged.
+    Raises UsageError: clouds are missing. InfrastructureError: a table is damaged.
     """
     home, tables = name.path, _tables(name)
     scene = next(row for row in table_rows(tables / "scene.json") if row["name"] == name.scene)
@@ -124,8 +155,7 @@ def _channels(rows: Sequence[Row], mounts: Mapping[str, Row]) -> dict[str, list[
 def _present(home: Path, channel: str, rows: Sequence[Row]) -> list[Row]:
     """Return the messages whose files are there: all, the key frames where no sweep was unpacked, or none.
 
-    Raises:
-        UsageError: some are missing.
+    Raises UsageError: some are missing.
     """
     if not (home / "samples" / channel).is_dir():
         return []

@@ -26,8 +26,7 @@ def picture_topic(
 ) -> RecordedTopic:
     """Return the topic of a camera whose pictures are files.
 
-    Args:
-        raw: decoded (``sensor_msgs/Image``), otherwise the bytes of the files (``sensor_msgs/CompressedImage``).
+    ``raw``: decoded (``sensor_msgs/Image``), otherwise the bytes of the files (``sensor_msgs/CompressedImage``).
     """
 
     def read(i: int) -> bytes:
@@ -39,11 +38,7 @@ def picture_topic(
 
 
 def picture_message(topic: str, frame_id: str, stamp_ns: int, content: bytes, path: Path, raw: bool) -> bytes:
-    """Return the CDR bytes of a picture.
-
-    Raises:
-        InfrastructureError: it is asked for decoded and cannot be.
-    """
+    """Return the CDR bytes of a picture. Raises InfrastructureError: it is asked for decoded and cannot be."""
     if not raw:
         empty = np.empty((0, 0), np.uint8)
         return codec.encode_image(Image(topic, stamp_ns, frame_id, empty, FORMATS[path.suffix.lower()], content))
@@ -70,11 +65,7 @@ def picture_bytes(image: Cloud | Image, path: Path) -> bytes:
 
 
 def picture_size(path: Path) -> tuple[int, int]:
-    """Return width and height of a picture's file.
-
-    Raises:
-        InfrastructureError: it is no picture.
-    """
+    """Return width and height of a picture's file. Raises InfrastructureError: it is no picture."""
     with path.open("rb") as file:
         head = file.read(_HEADER_BYTES)
     if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) == _HEADER_BYTES:

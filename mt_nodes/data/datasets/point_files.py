@@ -46,8 +46,7 @@ def column_names(count: int) -> tuple[str, ...]:
 def read_bin(path: Path, columns: Sequence[str]) -> Points:
     """Return the points (N,) of a file of float32, one row a point.
 
-    Raises:
-        InfrastructureError: its size is not that of whole points.
+    Raises InfrastructureError: its size is not that of whole points.
     """
     data, dtype = path.read_bytes(), layout(columns)
     if len(data) % dtype.itemsize:
@@ -59,11 +58,8 @@ def read_bin(path: Path, columns: Sequence[str]) -> Points:
 def read_points(path: Path, columns: int = 4) -> Points:
     """Return the points (N,) of a file by its ending, with every field that it has.
 
-    Args:
-        columns: floats a point of a ``.bin`` file.
-
-    Raises:
-        InfrastructureError: the file is damaged, or holds no x, y and z.
+    ``columns``: floats a point of a ``.bin`` file.
+    Raises InfrastructureError: the file is damaged, or holds no x, y and z.
     """
     if path.suffix == ".bin":
         return read_bin(path, column_names(columns))

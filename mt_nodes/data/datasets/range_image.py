@@ -25,10 +25,7 @@ class RangeImageModel:
     Pixel (row, column) of an image (H, W) looks at elevation ``elevations(H)[row]`` and azimuth
     ``(2 (W - column - 0.5) / W - 1) π`` about the LiDAR, less the LiDAR's own yaw in the vehicle (paper, section 3.1,
     and the development kit's ``range_image_utils``).
-
-    Attributes:
-        extrinsic: 4×4 from the LiDAR to the vehicle.
-        elevations: H -> (H,) radians, the uppermost row first.
+    ``extrinsic``: 4×4 from the LiDAR to the vehicle. ``elevations``: H -> (H,) radians, the uppermost row first.
     """
 
     extrinsic: Floats

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.ground_truth import LabelsAt, no_labels
-from mt_nodes.data.messages import Cloud, Image
+from mt_nodes.data.messages import Cloud, Image, Points
 from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, Transform, TransformTree
 
 Matrices = npt.NDArray[np.float64]
@@ -110,3 +110,32 @@ def from_first(poses: Sequence[Matrices]) -> list[Matrices]:
     for pose in moved:
         pose[:3, 3] -= poses[0][:3, 3]
     return moved
+
+
+def cloud_topic(
+    topic: str,
+    frame_id: str,
+    stamps_ns: Sequence[int],
+    files: Sequence[Path],
+    load: Callable[[Path], Points],
+    store: Callable[[Path, Points], bytes],
+    *,
+    radar: bool = False,
+) -> RecordedTopic:
+    """Return the topic.
+
+    Args:
+        load: returns the points of a file.
+        store: returns the content of a file with other points.
+        radar: whether they are a radar's detections.
+    """
+
+    def read(i: int) -> bytes:
+        points = load(files[i])
+        return codec.encode_cloud(Cloud(topic, stamps_ns[i], frame_id, points))
+
+    def encode(i: int, cloud: Cloud | Image) -> bytes:
+        assert isinstance(cloud, Cloud), "a LiDAR's file holds a cloud"
+        return store(files[i], cloud.points)
+
+    return RecordedTopic(topic, codec.POINT_CLOUD, stamps_ns, read, files, encode=encode, radar=radar)

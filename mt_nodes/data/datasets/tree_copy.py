@@ -15,32 +15,29 @@ from mt_nodes.data.cdr.wire import wire_for
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.dataset_reader import DatasetWire
 from mt_nodes.data.datasets.recorded_topic import DatasetRecording
+from mt_nodes.data.datasets.vehicle_motion import DRIVE_TOPIC
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
 
 #: Data sets whose tables name every file, so that a part of the frames is no whole scene.
-_WHOLE_ONLY = ("nuscenes",)
+_WHOLE_ONLY = ("nuscenes", "udacity")
 
 
 class TreeCopy:
     """Copies the files of a recording; those of changed messages are written anew, in their own format.
+
+    Raises UsageError: the directory exists, or the data set cannot be written.
 
     Args:
         recording: what is copied.
         out: where to; it has the layout of the source below the folder that holds all of its files.
         truth_changed: tells in the end whether the labels still fit: else they are left out.
         whole: whether every frame of the recording is written.
-
-    Raises:
-        UsageError: the directory exists, or the data set cannot be written.
     """
 
     def __init__(self, recording: DatasetRecording, out: DatasetName, truth_changed: Callable[[], bool], whole: bool):
         if out.path.exists():
             raise UsageError(f"{out.path} exists already; give another path or remove it")
-        if any(
-            topic.files == () and topic.encode is None and topic.type.endswith("PointCloud2")
-            for topic in recording.topics
-        ):
+        if any(topic.encode is None and topic.type.endswith("PointCloud2") for topic in recording.topics):
             raise UsageError(f"{out}: {out.dataset} is not written; expected --out folder:DIR or a bag")
         if not whole and out.dataset in _WHOLE_ONLY:
             raise UsageError(f"{out}: the tables of {out.dataset} name every frame; leave --limit out, or write a bag")
@@ -69,8 +66,7 @@ class TreeCopy:
     def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
         """Write the files of a bundle's messages.
 
-        Raises:
-            UsageError: the follow-up is not one message for each message of the bundle, at its time.
+        Raises UsageError: the follow-up is not one message for each message of the bundle, at its time.
         """
         if len(followups) != 1 or followups[0][0]:
             raise UsageError(
@@ -111,9 +107,12 @@ class TreeCopy:
         return target
 
     def _finish(self) -> None:
+        changed = self._truth_changed()
+        if changed and any(topic.topic == DRIVE_TOPIC for topic in self._recording.topics):
+            self.labels = "speed and steering copied, though the mutation changes which objects are there, or where"
         if not self._recording.label_files:
             return
-        if self._truth_changed():
+        if changed:
             self.labels = "labels left out: the mutation changes which objects are there, or where"
             return
         for file in self._recording.label_files:

@@ -45,11 +45,7 @@ Matrix = npt.NDArray[np.float64]
 
 
 def scenes(name: DatasetName) -> list[str]:
-    """Return the segments.
-
-    Raises:
-        UsageError: none, saying what to do with files of format 1.
-    """
+    """Return the segments. Raises UsageError: none, saying what to do with files of format 1."""
     found = sorted(p.stem for p in (name.path / "lidar").glob("*.parquet"))
     if found:
         return found
@@ -65,8 +61,7 @@ def scenes(name: DatasetName) -> list[str]:
 def load(name: DatasetName) -> DatasetRecording:
     """Return a segment: first returns of the roof's LiDAR, cameras, poses and boxes of what is there.
 
-    Raises:
-        UsageError: a component or PyArrow is missing. InfrastructureError: one is damaged.
+    Raises UsageError: a component or PyArrow is missing. InfrastructureError: one is damaged.
     """
     segment = _Segment(name)
     lidar = segment.rows("lidar_calibration", {_LASER: TOP})[0]
@@ -106,8 +101,7 @@ class _Segment:
     ) -> list[dict[str, Any]]:
         """Return the rows with these values.
 
-        Raises:
-            UsageError: the component is missing. InfrastructureError: it is damaged, or has no such row.
+        Raises UsageError: the component is missing. InfrastructureError: it is damaged, or has no such row.
         """
         table = self._table(component, where, columns)
         if not table.num_rows:

@@ -52,8 +52,7 @@ class EgoMotion:
 class MotionEstimator(Protocol):
     """What estimates the ego's motion over an episode (:class:`mt_nodes.data.ego.ego_track.EgoTrack`).
 
-    Attributes:
-        reason: why the latest bundle has no pose; empty if it has one.
+    ``reason``: why the latest bundle has no pose; empty if it has one.
     """
 
     reason: str
@@ -72,8 +71,7 @@ class MotionEstimator(Protocol):
 class TimedPose:
     """Pose (4, 4) of ``base_link`` in a fixed frame at a stamp.
 
-    Attributes:
-        twist: velocity (3,) in its own axes and yaw rate, None where they were not published with it.
+    ``twist``: velocity (3,) in its own axes and yaw rate, None where they were not published with it.
     """
 
     stamp_ns: int

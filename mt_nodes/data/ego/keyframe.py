@@ -79,8 +79,7 @@ class Keyframe:
     def share_met(self, frame: Keyframe, pose: Matrix, within_m: float) -> float:
         """Return the share of a frame's points that tell its motion which have a neighbour here, at a pose (4, 4).
 
-        Raises:
-            LostTrack: it has too few.
+        Raises LostTrack: it has too few.
         """
         if len(frame.along) < _FEWEST:
             raise LostTrack(f"only {len(frame.along)} points show how far the ego moves: all else runs along its way")

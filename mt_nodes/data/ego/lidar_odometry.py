@@ -50,8 +50,7 @@ def installed() -> bool:
 class LidarOdometry:
     """Registers the clouds of one LiDAR, one after the other.
 
-    Args:
-        mount: (4, 4) LiDAR to ``base_link``; None where it is unknown: then all points count as above the ground.
+    ``mount``: (4, 4) LiDAR to ``base_link``; None where it is unknown: then all points count as above the ground.
     """
 
     def __init__(self, mount: Matrix | None) -> None:
@@ -66,9 +65,7 @@ class LidarOdometry:
 
         Clouds count as valid for one instant, as drivers deliver them. Times of points do not tell otherwise: they stay
         in clouds that are compensated already, and to deskew those a second time costs more than not to deskew others.
-
-        Raises:
-            LostTrack: the cloud does not fit, or shows nothing that tells how far the LiDAR moved.
+        Raises LostTrack: the cloud does not fit, or shows nothing that tells how far the LiDAR moved.
         """
         xyz = _usable(cloud)
         above = self._above(xyz)

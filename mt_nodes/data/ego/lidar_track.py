@@ -51,12 +51,9 @@ class LidarTrack:
     def register(self, cloud: Cloud, upcoming: Callable[[int], Cloud | None]) -> None:
         """Register the next cloud.
 
-        Args:
-            upcoming: returns the one after a stamp, None if there is none yet; asked at the first cloud only, whose
-                velocity it tells.
-
-        Raises:
-            LostTrack: it fits no earlier one.
+        ``upcoming``: returns the one after a stamp, None if there is none yet; asked at the first cloud only, whose
+        velocity it tells.
+        Raises LostTrack: it fits no earlier one.
         """
         first = self._last is None
         self._register(cloud)

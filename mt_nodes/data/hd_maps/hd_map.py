@@ -53,12 +53,7 @@ class HdLane:
 
 @dataclass(frozen=True, eq=False)
 class HdMap:
-    """Every lane of a map.
-
-    Attributes:
-        name: the file's name, for messages.
-        lanes: its lanes, in the order of the file.
-    """
+    """Every lane of a map. ``name``: the file's name, for messages. ``lanes``: its lanes, in the order of the file."""
 
     name: str
     lanes: tuple[HdLane, ...]
@@ -66,11 +61,8 @@ class HdMap:
     def chosen(self, kinds: tuple[str, ...], along: tuple[str, ...]) -> HdMap:
         """Return the map of the lanes of some kinds only, and of a route only if one is given.
 
-        Args:
-            along: lanes by number; a road of OpenDRIVE or ``road/section`` stands for all its lanes.
-
-        Raises:
-            UsageError: no lane has such a kind, or a lane of the route is not in the map.
+        ``along``: lanes by number; a road of OpenDRIVE or ``road/section`` stands for all its lanes.
+        Raises UsageError: no lane has such a kind, or a lane of the route is not in the map.
         """
         lanes = tuple(lane for lane in self.lanes if lane.kind in kinds)
         if not lanes:

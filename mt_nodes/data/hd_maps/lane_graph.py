@@ -48,8 +48,7 @@ class LaneGraph:
     def of(cls, hd_map: HdMap) -> LaneGraph:
         """Build the graph of all lanes of a map, which the caller has chosen by kind.
 
-        Raises:
-            UsageError: there is no place in it.
+        Raises UsageError: there is no place in it.
         """
         middles = [_even(lane) for lane in hd_map.lanes]
         places = np.concatenate(middles) if middles else np.empty((0, 2))
@@ -82,8 +81,7 @@ class LaneGraph:
     def shortest(self, start: int, goal: int, cost: Floats | None = None) -> Ints | None:
         """Return the places of the cheapest drive from one to another, or None if there is none.
 
-        Args:
-            cost: (W,) of the ways, infinite where one cannot drive; None: their lengths.
+        ``cost``: (W,) of the ways, infinite where one cannot drive; None: their lengths.
         """
         matrix = self._matrix(self.length_m if cost is None else cost)
         _, before = dijkstra(matrix, indices=start, return_predecessors=True)

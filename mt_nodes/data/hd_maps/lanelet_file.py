@@ -17,12 +17,9 @@ _LOCAL = ("local_x", "local_y")
 def read_lanelets(path: Path, origin_deg: tuple[float, float] | None) -> HdMap:
     """Read the lanelets of a map.
 
-    Args:
-        origin_deg: (latitude, longitude) of the frame's origin, for a map in degrees: coordinates are then metres of
-            UTM from there. None: points carry ``local_x`` and ``local_y`` in metres, as Autoware's maps do.
-
-    Raises:
-        UsageError: the library is missing, or cannot read the file; or points have no place in metres.
+    ``origin_deg``: (latitude, longitude) of the frame's origin, for a map in degrees: coordinates are then metres of
+    UTM from there. None: points carry ``local_x`` and ``local_y`` in metres, as Autoware's maps do.
+    Raises UsageError: the library is missing, or cannot read the file; or points have no place in metres.
     """
     try:
         import lanelet2

@@ -53,26 +53,20 @@ class RoadArea:
 
     @classmethod
     def of_file(cls, path: Path, origin_deg: tuple[float, float] | None = None) -> RoadArea:
-        """Return all lanes for vehicles of a map.
-
-        Raises:
-            UsageError: it cannot be read.
-        """
+        """Return all lanes for vehicles of a map. Raises UsageError: it cannot be read."""
         return cls(str(path), origin_deg=origin_deg, sha256=_digest(path, "map"))
 
     def hd_map(self) -> HdMap:
         """Return the chosen lanes; the file is read once.
 
-        Raises:
-            UsageError: the file cannot be read, is another one than ``sha256`` says, or has no such lane.
+        Raises UsageError: the file cannot be read, is another one than ``sha256`` says, or has no such lane.
         """
         return _chosen(self)
 
     def around(self, to_map: npt.NDArray[Any]) -> tuple[tuple[tuple[float, float], ...], ...]:
         """Return outlines of the lanes around the ego, in its frame; empty if no lane is in reach.
 
-        Args:
-            to_map: (4, 4) pose of the ego in the map's frame.
+        ``to_map``: (4, 4) pose of the ego in the map's frame.
         """
         x_m, y_m = to_map[:2, 3]
         pieces = self.hd_map().near(float(x_m), float(y_m), self.reach_m)
@@ -86,8 +80,7 @@ class RoadArea:
 def load_road_area(value: Any, where: str, folder: Path) -> RoadArea:
     """Make a road area from its mapping in a region's file, whose folder relative paths start from; reads the map.
 
-    Raises:
-        UsageError: an unknown key, a value that does not fit, or a map that cannot be read.
+    Raises UsageError: an unknown key, a value that does not fit, or a map that cannot be read.
     """
     if not isinstance(value, Mapping) or not isinstance(value.get("map"), str):
         raise UsageError(f"{where}: got {value!r}, expected a mapping with map: FILE.osm or FILE.xodr")

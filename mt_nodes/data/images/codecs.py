@@ -88,8 +88,7 @@ _decoded: WeakKeyDictionary[Image, Picture] = WeakKeyDictionary()
 def decode(image: Image) -> Picture:
     """Decode an image; the same object for the same image.
 
-    Raises:
-        UsageError: an encoding that is none of light (depth, planar YUV…), or damaged compressed data.
+    Raises UsageError: an encoding that is none of light (depth, planar YUV…), or damaged compressed data.
     """
     if (known := _decoded.get(image)) is not None:
         return known
@@ -110,8 +109,7 @@ def decode(image: Image) -> Picture:
 def encode(picture: Picture, like: Image) -> Image:
     """Return the image ``like`` with another picture of the same size, depth and order.
 
-    Raises:
-        UsageError: the picture does not fit.
+    Raises UsageError: the picture does not fit.
     """
     old = decode(like)
     if (picture.pixels.shape, picture.pixels.dtype, picture.order) != (old.pixels.shape, old.pixels.dtype, old.order):

@@ -25,9 +25,8 @@ AMBIENT_NAMES = ("near_ir", "ambient", "noise")
 class EchoField:
     """One field, and what its values mean.
 
-    Attributes:
-        full_scale: the largest value of its convention; where that has none, that of the brightest return in a
-            thousand.
+    ``full_scale``: the largest value of its convention; where that has none, that of the brightest return in a
+    thousand.
     """
 
     name: str
@@ -94,19 +93,14 @@ class EchoFields:
         return next(field for field in self.fields if field.name == name)
 
     def refuse_doubt(self) -> None:
-        """Refuse values that cannot be understood.
-
-        Raises:
-            NotApplicable: saying what to type.
-        """
+        """Refuse values that cannot be understood. Raises NotApplicable: saying what to type."""
         if self.doubt:
             raise NotApplicable(self.doubt)
 
     def reflectivity(self, points: Points, at: At, range_m: Points) -> Points:
         """Return the reflectivities (n,) of some points at ranges (n,) in metres: 1 is a white diffuse surface.
 
-        Raises:
-            NotApplicable: their convention is in doubt.
+        Raises NotApplicable: their convention is in doubt.
         """
         self.refuse_doubt()
         return self.leading.reflectivity(points, at, range_m)
@@ -114,8 +108,7 @@ class EchoFields:
     def values(self, points: Points, reflectivity: Points, range_m: Points) -> dict[str, Points]:
         """Return the values (n,) of surfaces of some reflectivity (n,) at ranges (n,), by field, in its type.
 
-        Raises:
-            NotApplicable: their convention is in doubt.
+        Raises NotApplicable: their convention is in doubt.
         """
         self.refuse_doubt()
         return {field.name: field.values(points, reflectivity, range_m) for field in self.fields}
@@ -123,8 +116,7 @@ class EchoFields:
     def weakened(self, points: Points, at: At, share: Points, range_m: Points) -> dict[str, Points]:
         """Return the values (n,) of some points of whose light a share (n,) is left, by field, in its type.
 
-        Raises:
-            NotApplicable: their convention is in doubt.
+        Raises NotApplicable: their convention is in doubt.
         """
         self.refuse_doubt()
         return {field.name: field.weakened(points, at, share, range_m) for field in self.fields}
@@ -134,9 +126,7 @@ class EchoFields:
 
         Where they become darker, other fields than the leading one change by the same factor, so that they keep what
         they know more exactly; a return that the leading field rounds to 0 keeps them.
-
-        Raises:
-            NotApplicable: their convention is in doubt.
+        Raises NotApplicable: their convention is in doubt.
         """
         values = self.values(points, reflectivity, range_m)
         if len(self.fields) > 1:

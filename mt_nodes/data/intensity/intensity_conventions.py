@@ -113,8 +113,7 @@ def _kind(values: Values) -> np.dtype[Any]:
 def convention(text: str, where: str = "intensities") -> IntensityConvention:
     """Return a convention by name, or by ``NAME@WHITE`` with the value of a white surface.
 
-    Raises:
-        UsageError: there is none, or the value is no positive number.
+    Raises UsageError: there is none, or the value is no positive number.
     """
     name, _, white = text.partition("@")
     if name not in CONVENTIONS:
@@ -133,8 +132,7 @@ def convention(text: str, where: str = "intensities") -> IntensityConvention:
 def read_intensities(value: Any, where: str) -> dict[str, Any]:
     """Read ``intensities``: topic -> convention, or field -> convention.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{/points: ouster_signal}}")

@@ -12,12 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.intensity.echo_fields import AMBIENT_NAMES, EchoField, EchoFields, echo_names
-from mt_nodes.data.intensity.intensity_conventions import (
-    CONVENTIONS,
-    STREET_P90,
-    IntensityConvention,
-    convention,
-)
+from mt_nodes.data.intensity.intensity_conventions import CONVENTIONS, STREET_P90, IntensityConvention, convention
 
 Points = npt.NDArray[Any]
 Singles = npt.NDArray[np.float32]

@@ -28,11 +28,8 @@ _LOOKED_AT = 2000
 class SensorReading:
     """How a topic's clouds are read, recognised from one of them when first asked for.
 
-    Args:
-        topic: of the clouds. points: (N,) of the cloud that decides. given: what the user says.
-
-    Attributes:
-        used: whether anything has asked a cloud for its echoes: a run says what it assumed only then.
+    ``topic``: of the clouds. ``points``: (N,) of the cloud that decides. ``given``: what the user says.
+    ``used``: whether anything has asked a cloud for its echoes: a run says what it assumed only then.
     """
 
     used = False
@@ -50,11 +47,7 @@ class SensorReading:
 
     @classmethod
     def of_plain(cls, topic: str, plain: Mapping[str, Any]) -> SensorReading:
-        """Return the reading that :meth:`as_plain` described.
-
-        Raises:
-            LookupError, TypeError, ValueError: it is none.
-        """
+        """Return the reading that :meth:`as_plain` described. Raises LookupError, TypeError, ValueError: it is none."""
         reading, fields = cls(topic, np.empty(0)), []
         for row in plain["fields"]:
             white, fading = float(row["white"]), float(row["fading_per_m"])
@@ -137,8 +130,7 @@ class SensorCloud:
 class SensorBook:
     """Gives all clouds of an episode the reading of the first one on their topic that tells.
 
-    Args:
-        given: what the user says.
+    ``given``: what the user says.
     """
 
     def __init__(self, given: Intensities | None = None) -> None:

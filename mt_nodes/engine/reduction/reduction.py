@@ -43,11 +43,8 @@ class Reduction:
     def of(self, derived: DerivedFollowup, difference: Difference | None) -> DerivedFollowup:
         """Return a follow-up with nothing but the atoms that are kept; its effects stay those of the mutation.
 
-        Args:
-            derived: the whole follow-up. difference: of it, see :func:`difference_of`.
-
-        Raises:
-            InfrastructureError: it differs in another number of atoms than when it was made small.
+        ``derived``: the whole follow-up. ``difference``: of it, see :func:`difference_of`.
+        Raises InfrastructureError: it differs in another number of atoms than when it was made small.
         """
         if self.mask is None:
             return derived
@@ -72,11 +69,7 @@ class Reduction:
 
     @classmethod
     def load(cls, path: Path) -> Reduction:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            InfrastructureError: it is missing or damaged.
-        """
+        """Read what :meth:`save` wrote. Raises InfrastructureError: it is missing or damaged."""
         try:
             with np.load(path, allow_pickle=False) as data:
                 first, end = data["span"].tolist()
@@ -103,8 +96,7 @@ def reducing(request: ReplayRequest) -> Callable[[DerivedFollowup, Bundle], Deri
 def difference_of(derived: DerivedFollowup, source: Bundle) -> Difference | None:
     """Return what tells a follow-up from what the source arm is given; None of one that is no one bundle in its place.
 
-    Args:
-        source: bundle of the bag.
+    ``source``: bundle of the bag.
     """
     sent: Sequence[tuple[int, Bundle]] = derived.followup.bundles
     if len(sent) != 1 or sent[0][0] != 0:

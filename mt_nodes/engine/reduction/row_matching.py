@@ -68,9 +68,7 @@ class RowEdit:
         """Return what remains of ``after`` when only some atoms are kept, as rows of ``before`` then ``after``.
 
         Rows of ``after`` keep their order; a removed one that comes back stands behind the one it stood behind.
-
-        Args:
-            mask: (atoms,) which.
+        ``mask``: (atoms,) which.
         """
         changed, added, removed = np.split(mask, np.cumsum([len(self.changed), len(self.added)]))
         taken = self.before + np.arange(self.after)

@@ -38,8 +38,7 @@ Line = Mapping[str, Any]
 def score_line(bundle: tuple[int, int], output: Output, scores: Mapping[str, Thresholds]) -> dict[str, Any] | None:
     """Return the line of the scores in an answer of the source arm, in hundredths; None where it has none.
 
-    Args:
-        bundle: episode and index. output: the answer. scores: the stack's thresholds, by output.
+    ``bundle``: episode and index. ``output``: the answer. ``scores``: the stack's thresholds, by output.
     """
     outputs = {role: part for role in DEFAULT_THRESHOLDS if (part := getattr(output, role)) is not None}
     if not outputs:
@@ -173,8 +172,7 @@ class ScoreFalls:
     def plain(self, least: float = 0.0) -> dict[str, int]:
         """Return how many fell by less than :data:`LEAST_GAP` (``near``) and by more (``clear``); nothing of none.
 
-        Args:
-            least: the lowest score that the stack publishes: of what is gone nobody knows more than that it has less.
+        ``least``: the lowest score that the stack publishes: of what is gone nobody knows more than that it has less.
         """
         near = sum(
             count
@@ -236,8 +234,7 @@ def score_advice(role: str, row: Mapping[str, float]) -> str:
 def score_notes(listen: Callable[[str], None], tell: Callable[[str], None]) -> Callable[[str], None]:
     """Return a listener to lines of a run that hands them on, and tells early of thresholds that are no good.
 
-    Args:
-        listen: is given each line. tell: is given each warning, once.
+    ``listen``: is given each line. ``tell``: is given each warning, once.
     """
     found = ScoreRange()
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +12,50 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.stats.exceedance import Exceedance
 from mt_nodes.base.stats.intervals import at_least, holm
-from mt_nodes.data.verdict import SCHEMA, RelationOutcome
+from mt_nodes.data.verdict import SCHEMA, Pair, RelationOutcome
 from mt_nodes.engine.summary.arm_sums import ArmSums, RelationSums, digits
 from mt_nodes.engine.summary.claim_sums import CLAIMS, ClaimSums
 from mt_nodes.engine.summary.deaths import Deaths, describe_deaths
 from mt_nodes.engine.summary.noise_floor import floor_of
 from mt_nodes.engine.summary.outcomes import RelationEvidence, exit_code, missing_input, relation_outcome
 from mt_nodes.engine.summary.score_range import ScoreRange
-from mt_nodes.engine.summary.unstamped import Unstamped
 from mt_nodes.engine.summary.verdict_rows import Line, in_order, rows_by_arm
 from mt_nodes.engine.summary.worst_pairs import WorstPairs
 from mt_nodes.relations.change_words import describe_change
+
+#: What is said of a run whose inputs bear none.
+WARNING = (
+    "all inputs bear the stamp 0: which messages are of one instant is told by their order alone, and no answer by its "
+    "stamp; have the recording stamped"
+)
+
+
+class Unstamped:
+    """Looks at verdict lines while they are read for something else."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, int | None] | None = None
+        self._several = self._stamped = False
+
+    def passing(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Yield lines, and look at the stamps among them."""
+        for line in lines:
+            if not self._stamped and line.get("type") == "verdict" and "stamp_ns" in line:
+                self._take(line)
+            yield line
+
+    def _take(self, line: Mapping[str, Any]) -> None:
+        self._stamped = line["stamp_ns"] != 0
+        pair = Pair.parse(line["pair"])
+        place = pair.episode, pair.bundle
+        self._first = self._first or place
+        self._several = self._several or place != self._first
+
+    @property
+    def plain(self) -> bool:
+        """Whether there are several inputs, and none bears a stamp."""
+        return self._several and not self._stamped
+
 
 #: A PASS whose interval ends above this share of violated pairs says how much more input would bring it down.
 VAGUE = 0.2
@@ -80,9 +113,7 @@ def summarise(
     ``ego_motion``: where mutations took the ego's motion from.
     ``topics``: what is told of each that an instance beside a live stack is given, its added latency for one.
     ``drive_by_drive``: the lines come so, and no drive twice; then nothing is kept of one that is over.
-
-    Raises:
-        InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
+    Raises InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
     """
     deaths, scores, unstamped, worst, claims = Deaths(), ScoreRange(), Unstamped(), WorstPairs(), ClaimSums()
     lines = claims.passing(worst.passing(unstamped.passing(scores.passing(deaths.passing(verdicts)))))

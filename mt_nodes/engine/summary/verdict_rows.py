@@ -95,8 +95,7 @@ class RelationArms:
 def sorted_by_arm(verdicts: Iterable[Line], relations: Iterable[str]) -> tuple[dict[str, RelationArms], dict[str, int]]:
     """Return the rows of each relation, by its id, and how often each outcome came over all of them.
 
-    Raises:
-        InfrastructureError: a pair belongs to none of the relations.
+    Raises InfrastructureError: a pair belongs to none of the relations.
     """
     arms = {name: RelationArms() for name in relations}
     for name, arm, row in rows_by_arm(verdicts, tuple(arms)):
@@ -107,8 +106,7 @@ def sorted_by_arm(verdicts: Iterable[Line], relations: Iterable[str]) -> tuple[d
 def rows_by_arm(verdicts: Iterable[Line], relations: Collection[str]) -> Iterator[tuple[str, str, VerdictRow]]:
     """Yield relation, arm (``relation``, ``control`` or ``sham``) and row of each verdict line.
 
-    Raises:
-        InfrastructureError: a pair belongs to none of the relations.
+    Raises InfrastructureError: a pair belongs to none of the relations.
     """
     drives: dict[int, int] = {}
     laps = Laps()

@@ -31,10 +31,7 @@ class ObstaclesWithin(Condition):
     at_least: int = param(1, low=1, high=10_000, help="obstacles that must be there")
     region: Region | None = param(None, convert=load_optional_region, help="count only obstacles inside")
     score: float | None = param(
-        None,
-        low=0.0,
-        high=1.0,
-        help="least score that counts; not given: as the stack file's scores say",
+        None, low=0.0, high=1.0, help="least score that counts; not given: as the stack file's scores say"
     )
     frame_id: str = param("base_link", help="frame whose origin the range is measured from")
 

@@ -80,8 +80,7 @@ TRUE, FALSE = ConditionNode("true"), ConditionNode("false")
 def parse(text: str) -> ConditionNode:
     """Parse a condition; an empty text is true.
 
-    Raises:
-        UsageError: says where, what was got and what a condition looks like.
+    Raises UsageError: says where, what was got and what a condition looks like.
     """
     from lark.exceptions import LarkError, UnexpectedInput
 
@@ -104,8 +103,7 @@ def refuse_unknown_names(
 ) -> None:
     """Refuse a condition with unknown names, or with comparisons between kinds that cannot be compared.
 
-    Raises:
-        UsageError: names the place, the word and the nearest that exists.
+    Raises UsageError: names the place, the word and the nearest that exists.
     """
     try:
         tree = parse(text)
@@ -139,8 +137,7 @@ def _refuse_leaf(node: ConditionNode, predicates: Mapping[str, Predicate], where
 def evaluate(text: str, facts: Facts) -> bool | None:
     """Return whether a condition holds, None if the known facts do not decide it.
 
-    Raises:
-        UsageError: it cannot be read.
+    Raises UsageError: it cannot be read.
     """
     left = known(parse(text), facts)
     return {"true": True, "false": False}.get(left.kind)

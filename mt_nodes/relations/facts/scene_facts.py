@@ -12,9 +12,7 @@ from typing import Any
 class Fact:
     """A fact with its source.
 
-    Attributes:
-        value: a flag, a number, a name, or names; None if unknown.
-        source: its source, or why it is unknown.
+    ``value``: a flag, a number, a name, or names; None if unknown. ``source``: its source, or why it is unknown.
     """
 
     value: Any

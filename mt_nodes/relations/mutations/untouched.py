@@ -18,8 +18,7 @@ UNTOUCHED = "untouched"
 def drawn(topic: str, draw: Callable[[], Draw]) -> Draw:
     """Return what is drawn for one message, its names after ``<topic>|``; the reason where nothing reaches it.
 
-    Raises:
-        NotApplicable: there is no honest follow-up of it.
+    Raises NotApplicable: there is no honest follow-up of it.
     """
     try:
         of_message = draw()
@@ -31,8 +30,7 @@ def drawn(topic: str, draw: Callable[[], Draw]) -> Draw:
 def refuse_without_effect(draw: Draw, topics: Collection[str]) -> None:
     """Refuse a change that reaches none of the messages of these topics.
 
-    Raises:
-        NotApplicable: with the reason of each.
+    Raises NotApplicable: with the reason of each.
     """
     reasons = reasons_in(draw)
     if topics and reasons.keys() >= set(topics):

@@ -23,11 +23,7 @@ __all__ = ["Draw", "ScenarioChange", "Setting", "WorldEffects"]
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A scenario, its map and its sensor noise.
-
-    Attributes:
-        noise: index of the sensor noise; 0 is the source's.
-    """
+    """A scenario, its map and its sensor noise. ``noise``: index of the sensor noise; 0 is the source's."""
 
     scenario: Scenario
     road: RoadMap
@@ -84,8 +80,7 @@ class ScenarioChange(ABC):
     def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
         """Make every random choice: numbers, texts and arrays by name, so that a ledger can hold them.
 
-        Raises:
-            NotApplicable: no honest follow-up of this scenario exists.
+        Raises NotApplicable: no honest follow-up of this scenario exists.
         """
 
     @abstractmethod

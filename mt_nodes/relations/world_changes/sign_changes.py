@@ -131,8 +131,7 @@ class SignalShows(ScenarioChange):
     def _light(self, setting: Setting) -> tuple[TrafficLight, int, OwnWay]:
         """Return the first light, the row of the way at its stop line, and the way.
 
-        Raises:
-            NotApplicable: there is none.
+        Raises NotApplicable: there is none.
         """
         way = OwnWay.of(setting)
         places = way.rows(self.at, (-np.inf, np.inf))

@@ -119,13 +119,8 @@ def coverage(directories: Iterable[Path]) -> Coverage:
     added, removed or occluded. A violated pair is violated in the cells of the obstacles that the check names as lost,
     gained or changed, in all of its cells if it names none. Range and bearing are from the origin of the frame of the
     obstacles, which is the ego's unless a relation says otherwise.
-
-    Args:
-        directories: as :func:`results_of` takes them.
-
-    Raises:
-        UsageError: one of them holds no results.
-        InfrastructureError: a line is damaged.
+    ``directories``: as :func:`results_of` takes them.
+    Raises UsageError: one of them holds no results. InfrastructureError: a line is damaged.
     """
     counter = CoverageCounter()
     for directory in itertools.chain.from_iterable(map(results_of, directories)):
@@ -150,8 +145,7 @@ class CoverageCounter:
     def passing(self, directory: Path, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         """Yield the lines of a run's journal unchanged, and count them.
 
-        Raises:
-            InfrastructureError: a line of its ledger is damaged.
+        Raises InfrastructureError: a line of its ledger is damaged.
         """
         weather_of, volumes = _followups(directory)
         for line in lines:

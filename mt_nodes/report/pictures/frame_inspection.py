@@ -88,6 +88,9 @@ def inspect(
 ) -> MutatedFrame:
     """Derive the follow-up of one frame as a run over these bundles does.
 
+    Raises UsageError: there is no such frame, or the mutations cannot be applied to it. InfrastructureError: a
+    guarantee is broken.
+
     Args:
         bundles: of one episode, from its beginning.
         mutations: applied one after the other.
@@ -96,10 +99,6 @@ def inspect(
         frame: number of the bundle.
         seed: seed of all draws.
         baseline: mutations of the source arm's input, with the same draws; none: the original frame.
-
-    Raises:
-        UsageError: there is no such frame, or the mutations cannot be applied to it.
-        InfrastructureError: a guarantee is broken.
     """
     inspection = _Inspection(MutationPipeline(mutations, seed, relation, baseline), frame, name)
     sensors = {sensor for mutation in (*mutations, *baseline) for sensor in mutation.sensors}
@@ -129,8 +128,7 @@ def inspect_bag(
 ) -> MutatedFrame:
     """Inspect a frame of a bag; ``options`` are the other arguments of :func:`inspect`.
 
-    Raises:
-        MtError: as of :func:`inspect`, with the name of the bag, or the bag is damaged.
+    Raises MtError: as of :func:`inspect`, with the name of the bag, or the bag is damaged.
     """
     from mt_nodes.data.bags.bundles import BagSource
     from mt_nodes.engine.bag_mutation import changed_in

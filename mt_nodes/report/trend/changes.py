@@ -27,10 +27,7 @@ def change_p(hits: Counts, trials: Counts, at: int) -> float:
     after the split is hypergeometric; these add up over strata (the exact form of Mantel and Haenszel, J. Natl. Cancer
     Inst. 22, 1959). Outcomes that are no more likely than the observed one count as extreme. With two versions and each
     pair a stratum it is McNemar's exact test, with one stratum Fisher's.
-
-    Args:
-        hits, trials: (S, V) counts of each stratum in each version.
-        at: split, 1 … V - 1.
+    ``hits``, ``trials``: (S, V) counts of each stratum in each version. ``at``: split, 1 … V - 1.
     """
     from scipy import stats
 

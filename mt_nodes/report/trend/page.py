@@ -41,8 +41,7 @@ _Place = tuple[float, float]
 def write_page(file: Path, found: Mapping[str, Any]) -> None:
     """Write what :func:`mt_nodes.report.trend.versions.trend` found as HTML, plots as SVG in it; it has no script.
 
-    Raises:
-        InfrastructureError: the file cannot be written.
+    Raises InfrastructureError: the file cannot be written.
     """
     shared = environment()
     loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader(_TEMPLATES), *([shared.loader] if shared.loader else [])])

@@ -49,8 +49,7 @@ class Version:
     def load(cls, path: Path, label: str = "", waivers: Sequence[Waiver] | None = None) -> Version:
         """Read a results directory, or the cells of a campaign's.
 
-        Raises:
-            MtError: it is no results directory, or is damaged.
+        Raises MtError: it is no results directory, or is damaged.
         """
         directories = cells_of(path) or {"": path}
         started = [str(read_record(d).get("started", "")) for d in directories.values() if (d / FILE).exists()]
@@ -59,11 +58,7 @@ class Version:
 
 
 def by_date(versions: Sequence[Version]) -> list[Version]:
-    """Return versions in the order in which their runs began.
-
-    Raises:
-        UsageError: of a version that is not known.
-    """
+    """Return versions in the order in which their runs began. Raises UsageError: of a version that is not known."""
     for version in versions:
         if not version.started:
             raise UsageError(f"--by date: {version.path / FILE} has no start time; use --by given")
@@ -77,9 +72,7 @@ def trend(versions: Sequence[Version]) -> dict[str, Any]:
     that one lacks a relation, against the last that has it. A relation has changed where the best split of the versions
     in two is significant after correction for the splits (Bonferroni) and for the relations (Holm); further changes are
     searched for on both sides.
-
-    Raises:
-        UsageError: no relation is in two versions.
+    Raises UsageError: no relation is in two versions.
     """
     rows = [row for row in _rows(versions) if sum(point is not None for point in row["points"]) > 1]
     if not rows:

@@ -26,9 +26,8 @@ from mt_nodes.stacks.stack import load_stack
 def prove_from_evidence(finished: RecordedPair) -> Proof:
     """Make the follow-up of a violated pair again: the ledger's mutations and draws, on the evidence's source.
 
-    Raises:
-        UsageError: nothing was kept that it could be made of; says why.
-        InfrastructureError: evidence or ledger is damaged.
+    Raises UsageError: nothing was kept that it could be made of; says why. InfrastructureError: evidence or ledger is
+    damaged.
     """
     path = _evidence(finished)
     line = find_followup(finished.directory, finished.pair)
@@ -44,11 +43,8 @@ def prove_from_evidence(finished: RecordedPair) -> Proof:
 def request_of_instant(finished: RecordedPair, transport: str = "") -> ReplayRequest:
     """Return the request of a replay of the one instant that evidence holds of a violated pair.
 
-    Args:
-        transport: another one than topics.
-
-    Raises:
-        UsageError: what was kept is not all that the stack's answer depended on; says what to do instead.
+    ``transport``: another one than topics.
+    Raises UsageError: what was kept is not all that the stack's answer depended on; says what to do instead.
     """
     request, path = finished.about["request"], _evidence(finished)
     _mutations(finished, find_followup(finished.directory, finished.pair))

@@ -11,10 +11,10 @@ from mt_nodes.base.wording import counted
 from mt_nodes.data.bags.bundles import Source
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.followups import RecordedDraws
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.ledger import baseline_of
 from mt_nodes.engine.message_digests import sha256_of_followup
-from mt_nodes.engine.recorded_draws import RecordedDraws
 from mt_nodes.engine.recorded_pair import RecordedPair, combined_sha256
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
@@ -53,13 +53,8 @@ class Proof:
 def prove(run: Run, finished: RecordedPair) -> Proof:
     """Make the follow-up again, from the recorded draws and from the seed.
 
-    Args:
-        run: made of :meth:`RecordedPair.request`.
-        finished: what it must come to.
-
-    Raises:
-        UsageError: the bag does not reach so far.
-        InfrastructureError: the bag or a file of draws is damaged.
+    ``run``: made of :meth:`RecordedPair.request`. ``finished``: what it must come to.
+    Raises UsageError: the bag does not reach so far. InfrastructureError: the bag or a file of draws is damaged.
     """
     (source,), (offer,) = run.sources, run.offers
     recorded = RecordedDraws(finished.directory, offer.relation)

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import MtError
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import KEY, read_result
+from mt_nodes.base.jsonl import KEY, read_lines, read_result
 from mt_nodes.data.datasets.dataset_name import exists, located
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.finish import read_summary, sum_up
+from mt_nodes.engine.followups import RecordedDraws
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import FILE as LEDGER
 from mt_nodes.engine.ledger import baseline_of, read_ledger
 from mt_nodes.engine.message_digests import sha256_of_followup
-from mt_nodes.engine.recorded_draws import RecordedDraws
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.engine.results_dirs import cells_of
 from mt_nodes.engine.run_record import FILE as RECORD

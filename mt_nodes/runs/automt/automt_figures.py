@@ -18,7 +18,10 @@ from mt_nodes.rules.rates import NOT_RUN
 
 Table = Mapping[str, Any]
 #: Methods are told apart by colour (Okabe and Ito, 2008) and hatching.
-_STYLES = ((VERMILLION, ""), (BLUE, "////"), ("#E69F00", "...."), ("#999999", "xxxx"))
+_STYLES = (
+    *((VERMILLION, ""), (BLUE, "////"), ("#E69F00", "...."), ("#999999", "xxxx")),
+    *(("#009E73", "\\\\\\\\"), ("#CC79A7", "++++"), ("#56B4E9", "oo")),
+)
 
 
 def violations_figure(table: Table) -> Figure:

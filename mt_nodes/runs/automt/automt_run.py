@@ -17,7 +17,7 @@ from typing import Any
 from mt_nodes.base import plugins
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.engine.case_plan import FILE as CASES
 from mt_nodes.engine.case_plan import write_cases
 from mt_nodes.engine.plan import ReplayRequest
@@ -36,8 +36,7 @@ PROPOSALS, RELATIONS, ANSWERS, RESULT = "proposals.json", "relations", "answers.
 class AutomtRun(RunDirectory[AutomtRequest]):
     """Everything that an experiment needs, checked: what cannot run was refused while making it.
 
-    Attributes:
-        stacks: what was asked for, by the name that each stack has.
+    ``stacks``: what was asked for, by the name that each stack has.
     """
 
     COMMAND, KEY = COMMAND, "rounds"
@@ -46,11 +45,7 @@ class AutomtRun(RunDirectory[AutomtRequest]):
 
     @classmethod
     def make(cls, request: AutomtRequest, out: Path) -> AutomtRun:
-        """Load and check what the request names.
-
-        Raises:
-            UsageError: saying what to type instead.
-        """
+        """Load and check what the request names. Raises UsageError: saying what to type instead."""
         plugins.add_directories(map(Path, request.plugins))
         request = checked_request(request)
         stacks: dict[str, Stack] = {}
@@ -66,9 +61,8 @@ class AutomtRun(RunDirectory[AutomtRequest]):
     def create(cls, request: AutomtRequest, out: str | None) -> AutomtRun:
         """Make a run and its directory, a new one below ``mt_results`` when ``out`` is empty.
 
-        Raises:
-            UsageError: it cannot run, and nothing was written; or the directory holds another run.
-            InfrastructureError: the directory cannot be written.
+        Raises UsageError: it cannot run, and nothing was written; or the directory holds another run.
+        InfrastructureError: the directory cannot be written.
         """
         if out and (Path(out) / RECORD).exists():
             raise UsageError(f"--out {out}: holds a run already; choose another directory, or --resume {out}")
@@ -93,8 +87,7 @@ class AutomtRun(RunDirectory[AutomtRequest]):
     def freeze(self, proposed: ProposalSet) -> None:
         """Keep what every case was given, the plan of the replays first.
 
-        Raises:
-            InfrastructureError: it cannot be written.
+        Raises InfrastructureError: it cannot be written.
         """
         request = self.request
         fields = ("regions", "methods", "frames", "reference", "rounds", "seed")
@@ -110,8 +103,7 @@ class AutomtRun(RunDirectory[AutomtRequest]):
     def replays(self) -> dict[str, Run]:
         """Return the replay into each stack, new or to be gone on with.
 
-        Raises:
-            UsageError: one cannot run, or would not be the same any more.
+        Raises UsageError: one cannot run, or would not be the same any more.
         """
         return {
             name: self._replay(name, stack_file)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.directories import cannot_write
-from mt_nodes.base.jsonl import jsonable
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import jsonable, write_result
 from mt_nodes.report.categories import render
 from mt_nodes.rules.rates import NOT_RUN
 from mt_nodes.rules.validation import FACTORS
@@ -32,11 +31,7 @@ CASE_COLUMNS = (
 
 
 def write_all(out: Path, table: Table) -> list[Path]:
-    """Write all files and return their paths.
-
-    Raises:
-        InfrastructureError: they cannot be written.
-    """
+    """Write all files and return their paths. Raises InfrastructureError: they cannot be written."""
     paths = [
         out / name
         for name in (
@@ -62,7 +57,7 @@ def validation_rows(table: Table) -> Iterator[dict[str, Any]]:
         for method, row in results["validation"].items():
             for factor in ("overall", *FACTORS):
                 head = {"region": region, "method": method, "factor": factor}
-                paper = results["published"]["validation"][method][factor]
+                paper = results["published"]["validation"].get(method, {}).get(factor)
                 yield {**head, **_share(row, factor), "paper": paper}
 
 

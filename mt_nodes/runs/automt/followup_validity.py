@@ -8,15 +8,15 @@ its road is the source's, for no mutation moves the ego-vehicle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome, Pair
+from mt_nodes.engine.followups import RecordedDraws
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import read_ledger
-from mt_nodes.engine.recorded_draws import RecordedDraws
 from mt_nodes.relations.facts.scene_facts import Facts, first_known
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.rules.case_planning import CaseFrames
@@ -32,6 +32,7 @@ from mt_nodes.rules.validation import (
     manipulation_verification,
     scenario_alignment,
 )
+from mt_nodes.runs.automt.followup_check import FollowupCheck
 from mt_nodes.runs.automt.proposals import Proposal, ProposalSet
 from mt_nodes.runs.automt.second_look import Look, second_look
 from mt_nodes.runs.replay.replay_run import Run
@@ -70,22 +71,26 @@ def key_of(one: Proposal) -> Key:
 
 
 def rate_followups(
-    run: Run, proposed: ProposalSet, progress: Callable[[int], None] = lambda count: None
+    run: Run,
+    proposed: ProposalSet,
+    progress: Callable[[int], None] = lambda count: None,
+    check: FollowupCheck | None = None,
 ) -> dict[Key, CaseFollowups]:
     """Return what became of the follow-ups of every proposal that was run.
 
     Args:
         run: a finished replay of them. progress: is told of each follow-up that was looked at.
+        check: a model that looks, too; what one of the looks does not find was not made.
 
     Raises:
-        MtError: its results or its bags are damaged.
+        MtError: the model's server gives no answers, its results or its bags are damaged.
     """
     cases = {case.name: case for case in proposed.cases}
     proposals = {key_of(one): one for one in proposed.proposals if one.relation}
     sent = {Pair.parse(line["pair"]) for line in read_ledger(run.out)}
     failed = _failed(run)
     followups = {key: _followups_of(key, cases[key[1]], sent, failed) for key in proposals}
-    for key, look, light in _looks(run, proposals, followups, cases):
+    for key, look, light in _looks(run, proposals, followups, cases, check):
         followups[key] = replace(followups[key], look=look, light=light)
         progress(1)
     return followups
@@ -138,7 +143,11 @@ def _followups_of(key: Key, case: CaseFrames, sent: set[Pair], failed: Mapping[P
 
 
 def _looks(
-    run: Run, proposals: Mapping[Key, Proposal], followups: Mapping[Key, CaseFollowups], cases: Mapping[str, CaseFrames]
+    run: Run,
+    proposals: Mapping[Key, Proposal],
+    followups: Mapping[Key, CaseFollowups],
+    cases: Mapping[str, CaseFrames],
+    check: FollowupCheck | None,
 ) -> Iterator[tuple[Key, Look, Facts]]:
     """Look at one follow-up of each, made again from its draws."""
     at: dict[tuple[int, int], list[Key]] = {}
@@ -153,12 +162,24 @@ def _looks(
             for key in at.get((bundle.episode, bundle.index), ()):
                 derived = draws[key[0]].rebuild(Pair(bundle.episode, bundle.index, key[0], str(key[2])), bundle)
                 if derived is not None:
-                    yield key, *_inspect(bundle, derived.followup, proposals[key])
+                    yield key, *_inspect(bundle, derived.followup, proposals[key], check)
             for recorded in draws.values():
                 recorded.meet(bundle)
 
 
-def _inspect(bundle: Bundle, followup: Followup, one: Proposal) -> tuple[Look, Facts]:
+def _inspect(bundle: Bundle, followup: Followup, one: Proposal, check: FollowupCheck | None) -> tuple[Look, Facts]:
     if not followup.bundles or one.statement is None:
         return (None, ""), {}
-    return second_look(bundle, followup, one.statement.element), light_in_pictures([followup.first])
+    looks = [second_look(bundle, followup, one.statement.element)]
+    if check is not None:
+        looks.append(check.look(bundle, followup.first, one.statement))
+    return _agreed(looks), light_in_pictures([followup.first])
+
+
+def _agreed(looks: Sequence[Look]) -> Look:
+    """Return whether all looks that could tell found the change."""
+    telling = [look for look in looks if look[0] is not None]
+    if not telling:
+        return None, ""
+    missed = [what for seen, what in telling if not seen]
+    return not missed, "; ".join(missed or [what for _, what in telling])

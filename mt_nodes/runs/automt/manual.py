@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
@@ -19,9 +18,8 @@ from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.statement import Statement
 from mt_nodes.runs.automt.automt_request import MANUAL
-from mt_nodes.runs.automt.own_relations import own_relation, why_not, write_own_relation
+from mt_nodes.runs.automt.own_relations import RelationShop, own_relation
 from mt_nodes.runs.automt.proposals import Proposal
-from mt_nodes.stacks.stack import Stack
 
 FILE = "experiments/published/automt_manual.yaml"
 _KEYS = ("text", "element", "place", "behaviour", "origin")
@@ -54,32 +52,20 @@ def manual_relations(region: str, ontology: Ontology) -> dict[str, tuple[Stateme
     return relations
 
 
-def manual(
-    cases: Sequence[CaseFrames],
-    region: str,
-    rounds: int,
-    seed: int,
-    *,
-    ontology: Ontology,
-    sensors: Collection[str],
-    stacks: Sequence[Stack],
-    directory: Path,
-) -> list[Proposal]:
+def manual(cases: Sequence[CaseFrames], region: str, rounds: int, seed: int, shop: RelationShop) -> list[Proposal]:
     """Return one of the nine for each case and round, by lot from the seed, of those that can be run.
-
-    Args:
-        sensors: that all bags have. stacks: that all of them are run on.
-        directory: where the files of those that are drawn are written.
 
     Raises:
         UsageError: none can.
     """
-    known = {
-        name: one for name, one in manual_relations(region, ontology).items() if not why_not(one[1], sensors, stacks)
+    every = {
+        name: (one, shop.made(relation, one))
+        for name, (one, relation) in manual_relations(region, shop.ontology).items()
     }
+    known = {name: one for name, one in every.items() if not shop.why_not(one[1])}
     if not known:
         raise UsageError(f"--methods {MANUAL}: none of its relations can be run on these bags and stacks; leave it out")
-    return [_drawn(case, region, turn, seed, known, directory) for turn in range(rounds) for case in cases]
+    return [_drawn(case, region, turn, seed, known, shop) for turn in range(rounds) for case in cases]
 
 
 def _drawn(
@@ -88,7 +74,7 @@ def _drawn(
     turn: int,
     seed: int,
     known: Mapping[str, tuple[Statement, Relation]],
-    directory: Path,
+    shop: RelationShop,
 ) -> Proposal:
     names = sorted(known)
     name = names[int(generator(seed, f"automt_{MANUAL}_{region}", case.bag, case.first, turn).integers(len(names)))]
@@ -99,8 +85,8 @@ def _drawn(
         turn,
         case.name,
         statement,
-        name,
-        write_own_relation(relation, directory),
+        relation.id,
+        shop.written(relation),
         f"drawn by lot of {len(names)}",
     )
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
@@ -28,9 +27,8 @@ from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
 from mt_nodes.rules.store_entry import sentence
 from mt_nodes.runs.automt.automt_request import ASKING
-from mt_nodes.runs.automt.own_relations import own_relation, why_not, write_own_relation
+from mt_nodes.runs.automt.own_relations import RelationShop, own_relation
 from mt_nodes.runs.automt.proposals import Proposal
-from mt_nodes.stacks.stack import Stack
 
 INVENTED, FROM_RULES = ASKING
 BEHAVIOURS = ("slow_down", "keep_current", "turn_left", "turn_right")
@@ -55,17 +53,10 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Baselines:
-    """Asks one model for relations of cases.
-
-    Attributes:
-        sensors: that all bags have. stacks: that all relations are run on. directory: where their files are written.
-    """
+    """Asks one model for relations of cases."""
 
     asker: Asker
-    ontology: Ontology
-    sensors: Collection[str]
-    stacks: Sequence[Stack]
-    directory: Path
+    shop: RelationShop
 
     def proposals(
         self,
@@ -77,66 +68,66 @@ class Baselines:
     ) -> list[Proposal]:
         """Return what the model proposes for each case and round.
 
-        Args:
-            progress: is told how many have been asked for.
-
-        Raises:
-            InfrastructureError: the server gives no answers; those so far are kept.
-            UsageError: the server refuses the request or the key.
+        ``progress``: is told how many have been asked for.
+        Raises InfrastructureError: the server gives no answers; those so far are kept. UsageError: the server refuses
+        the request or the key.
         """
         rules = load_rule_set(region).rules if method == FROM_RULES else {}
         system = Templates((f"{method}.system", _USER))
-        retries = Prompts(self.ontology)
+        retries = Prompts(self.shop.ontology)
         head = system.render(f"{method}.system", behaviours=BEHAVIOURS, region=region, rules=list(rules.values()))
         found = []
         for turn in range(rounds):
             for case in cases:
                 messages = _messages(head, system, case)
                 answer, _ = self.asker.ask_until(retries, messages, SCHEMA, read, turn)
-                found.append(self._proposal(answer, method, region, turn, case, rules))
+                source = partial(Proposal, method, region, turn, case.name)
+                found.append(self._proposal(answer, source, rules))
                 progress(len(found))
         return found
 
     def _proposal(
-        self,
-        answer: Mapping[str, str] | BadAnswer,
-        method: str,
-        region: str,
-        turn: int,
-        case: CaseFrames,
-        rules: Collection[str],
+        self, answer: Mapping[str, str] | BadAnswer, source: Callable[..., Proposal], rules: Collection[str]
     ) -> Proposal:
-        proposal = partial(Proposal, method, region, turn, case.name)
         if isinstance(answer, BadAnswer):
-            return proposal(why="no usable answer", lacking={"logical": f"no answer passed, the last: {answer}"})
-        statement, lacking = understood(answer, self.ontology, rules)
-        proposal = partial(proposal, statement, why=f"proposed by {self.asker.name}", told=answer)
-        if statement is None or lacking:
-            return proposal(lacking=lacking)
-        parts = (
-            method,
-            region,
-            statement.road,
-            statement.element,
-            statement.place.replace(" ", "_"),
-            statement.behaviour,
-        )
-        name = "_".join(filter(None, parts))
-        try:
-            relation = own_relation(name, statement, sentence(statement), method, region, self.ontology)
-            refused = why_not(relation, self.sensors, self.stacks)
-        except UsageError as error:
-            refused = str(error)
-        if refused:
-            return proposal(lacking={"manipulation": f"cannot be run: {refused}"})
-        return proposal(relation=name, file=write_own_relation(relation, self.directory))
+            return source(why="no usable answer", lacking={"logical": f"no answer passed, the last: {answer}"})
+        return proposal_of_words(answer, source, f"proposed by {self.asker.name}", self.shop, rules)
+
+
+def proposal_of_words(
+    answer: Mapping[str, str],
+    source: Callable[..., Proposal],
+    why: str,
+    shop: RelationShop,
+    rules: Collection[str] = (),
+) -> Proposal:
+    """Return what a model says in free words as a proposal, with a relation where one can be made of it.
+
+    Args:
+        source: makes the proposal of a method, region, round and case. rules: as for :func:`understood`.
+    """
+    statement, lacking = understood(answer, shop.ontology, rules)
+    proposal = source(statement, why=why, told=answer)
+    if statement is None or lacking:
+        return replace(proposal, lacking=lacking)
+    place = statement.place.replace(" ", "_")
+    parts = (proposal.method, proposal.region, statement.road, statement.element, place, statement.behaviour)
+    name = "_".join(filter(None, parts))
+    try:
+        own = own_relation(name, statement, sentence(statement), proposal.method, proposal.region, shop.ontology)
+        relation = shop.made(own, statement)
+        refused = shop.why_not(relation)
+    except UsageError as error:
+        refused = str(error)
+    if refused:
+        return replace(proposal, lacking={"manipulation": f"cannot be run: {refused}"})
+    return replace(proposal, relation=relation.id, file=shop.written(relation))
 
 
 def read(answer: str) -> dict[str, str]:
     """Return an answer as :data:`SCHEMA` has it.
 
-    Raises:
-        BadAnswer: it is none; what is said in free words is not looked at.
+    Raises BadAnswer: it is none; what is said in free words is not looked at.
     """
     values = json_in(answer)
     if set(values) != set(_ORDER) or not all(isinstance(value, str) for value in values.values()):
@@ -155,8 +146,7 @@ def understood(
 ) -> tuple[Statement | None, dict[str, str]]:
     """Return an answer in words of the ontology, None where it has none for the change, and by factor what it lacks.
 
-    Args:
-        rules: ids that the answer must name one of; none: it is free to invent.
+    ``rules``: ids that the answer must name one of; none: it is free to invent.
     """
     lacking = {}
     road, element = _road(answer["road_type"], ontology), _element(answer["manipulation"], ontology)

@@ -36,8 +36,7 @@ class StackPredictions:
     def load(cls, directory: Path) -> StackPredictions:
         """Read what a stack commanded in a replay of cases; nothing where it broke down before the first answer.
 
-        Raises:
-            InfrastructureError: a line is damaged.
+        Raises InfrastructureError: a line is damaged.
         """
         if not (directory / FILE).is_file():
             return cls({}, frozenset())

@@ -4,34 +4,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.rules.bag_cases import Recording, matcher
-from mt_nodes.rules.case_planning import CaseFrames, choose, cut
-from mt_nodes.rules.chat import Chat
-from mt_nodes.rules.matching import Choice
-from mt_nodes.rules.model_answers import Answers
-from mt_nodes.rules.model_queries import Asker
+from mt_nodes.rules.bag_cases import Recording
+from mt_nodes.rules.case_planning import CaseFrames, cut
 from mt_nodes.rules.models import LanguageModel, load_models, models_named
-from mt_nodes.rules.ontology import Ontology, load_ontology
-from mt_nodes.rules.shipped_rules import ids_of, scratch_store, shipped_entries
-from mt_nodes.rules.store_entry import Entry
-from mt_nodes.runs.automt.automt_request import ASKING, MANUAL, OURS, AutomtRequest
+from mt_nodes.rules.nearest_texts import Indexer
+from mt_nodes.rules.ontology import load_ontology
+from mt_nodes.runs.automt.ablations import FreeReadings, drawn_by_lot
+from mt_nodes.runs.automt.automt_request import (
+    ABLATIONS,
+    ASKING,
+    MANUAL,
+    OURS,
+    WITHOUT_ONTOLOGY,
+    WITHOUT_RETRIEVAL,
+    WITHOUT_SELF_CHECK,
+    AutomtRequest,
+)
 from mt_nodes.runs.automt.automt_run import ANSWERS, RELATIONS, AutomtRun
 from mt_nodes.runs.automt.manual import manual
+from mt_nodes.runs.automt.matched import EntryRelations, matched
 from mt_nodes.runs.automt.model_baselines import Baselines
+from mt_nodes.runs.automt.model_pool import ModelPool
+from mt_nodes.runs.automt.own_relations import RelationShop
 from mt_nodes.runs.automt.proposals import Proposal, ProposalSet
+from mt_nodes.runs.automt.rule_reading import Progress, RuleReaders
 from mt_nodes.runs.automt.sources import recordings_of, refuse_discord, shared_sensors
-from mt_nodes.stacks.stack import Stack
 
 NO_MODEL = "not run: no language model; name one by --model or --models"
-Progress = Callable[[str, int], None]
-"""Is told what is being done, and how much of it is."""
+NO_JUDGE = "not run: nobody judges the readings of the rules; name a language model by --reader or --judge"
+NO_READER = "not run: no language model reads the rules; name one by --reader"
 
 
 def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> ProposalSet:
@@ -39,35 +46,85 @@ def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> Pr
 
     Raises:
         UsageError: there is no case, or a fact, a file or a model is none.
-        InfrastructureError: a bag is damaged, or the model's server gives no answers; those so far are kept.
+        InfrastructureError: a bag is damaged, or a model's server gives no answers; those so far are kept.
     """
     request, ontology = run.request, load_ontology()
     model = model_of(request)
-    recordings = recordings_of(request, ontology)
-    stacks = list(run.stacks.values())
-    refuse_discord(recordings, stacks)
-    cases = tuple(
-        cut(recordings, request.frames, request.reference, partial(_read, progress, recordings), request.limit)
-    )
-    context: dict[str, Any] = {"ontology": ontology, "sensors": shared_sensors(recordings), "stacks": stacks}
-    directory = run.out / RELATIONS
-    proposals: list[Proposal] = []
-    for region in request.regions:
-        args = (cases, region, request.rounds, request.seed)
-        if OURS in request.methods:
-            progress(f"matching, {region}", 0)
-            proposals += matched(*args, **context)
-        if MANUAL in request.methods:
-            proposals += manual(*args, directory=directory, **context)
-    asking = [method for method in ASKING if method in request.methods]
-    not_run = dict.fromkeys(asking, NO_MODEL) if model is None else {}
-    if model is None or not asking:
-        return ProposalSet(cases, tuple(proposals), not_run)
-    with _asker(model, run.out / ANSWERS) as asker:
-        baselines = Baselines(asker, directory=directory, **context)
-        proposals += _model_proposals(baselines, asking, cases, request, progress)
-        usage = {"model": asker.name, **asker.usage.as_plain(), "cost": asker.cost}
-    return ProposalSet(cases, tuple(proposals), not_run, usage)
+    with ModelPool(request.models_file, run.out / ANSWERS) as pool:
+        recordings = recordings_of(request, ontology, pool)
+        stacks = list(run.stacks.values())
+        refuse_discord(recordings, stacks)
+        reading = partial(_read, progress, recordings)
+        cases = tuple(cut(recordings, request.frames, request.reference, reading, request.limit))
+        shop = RelationShop(ontology, shared_sensors(recordings), stacks, run.out / RELATIONS, request.edit_model)
+        methods = Methods(request, cases, shop, pool, model, progress)
+        not_run = methods.not_run()
+        proposals = [one for region in request.regions for one in methods.proposals(region, not_run)]
+        return ProposalSet(cases, tuple(proposals), not_run, tuple(pool.usage()))
+
+
+@dataclass(frozen=True)
+class Methods:
+    """The methods of a request, with what they share.
+
+    Attributes:
+        model: asked by the two methods that a language model carries out; None: none is named.
+    """
+
+    request: AutomtRequest
+    cases: Sequence[CaseFrames]
+    shop: RelationShop
+    pool: ModelPool
+    model: LanguageModel | None
+    progress: Progress
+
+    def not_run(self) -> dict[str, str]:
+        """Return the methods that cannot be carried out, and why."""
+        lacking = dict.fromkeys(ASKING, NO_MODEL) if self.model is None else {}
+        if self._readers.check is None:
+            lacking[WITHOUT_SELF_CHECK] = NO_JUDGE
+        if not self._readers.models:
+            lacking[WITHOUT_ONTOLOGY] = NO_READER
+        return {method: lacking[method] for method in self.request.methods if method in lacking}
+
+    def proposals(self, region: str, without: Sequence[str] | dict[str, str]) -> Iterator[Proposal]:
+        """Yield what each method proposes for a region, but those that cannot be carried out."""
+        request, args = self.request, (self.cases, region, self.request.rounds, self.request.seed)
+        methods = [method for method in request.methods if method not in without]
+        for method in (one for one in (OURS, *ABLATIONS) if one in methods):
+            self.progress(f"{method}, {region}", 0)
+            yield from self._of_rules(method, region)
+        if MANUAL in methods:
+            yield from manual(*args, self.shop)
+        for method in (one for one in ASKING if one in methods):
+            doing = partial(self.progress, f"asking, {method}, {region}")
+            yield from self._baselines.proposals(method, self.cases, region, request.rounds, doing)
+
+    def _of_rules(self, method: str, region: str) -> list[Proposal]:
+        """Return the proposals of our method, or of an ablation of it."""
+        request = self.request
+        if method == WITHOUT_ONTOLOGY:
+            asker = self.pool.asker(self._readers.models[0].model, "reading rules in free words")
+            free = FreeReadings(asker, self.shop, region, self._indexer, self.progress)
+            return free.proposals(self.cases, request.rounds)
+        entries = self._readers.entries(region, self.progress, judged=method != WITHOUT_SELF_CHECK)
+        relations, args = EntryRelations(self.shop, method), (self.cases, region, request.rounds, request.seed)
+        if method == WITHOUT_RETRIEVAL:
+            return drawn_by_lot(*args, entries, relations)
+        return matched(*args, entries, relations, nearest=request.nearest, indexer=self._indexer)
+
+    @cached_property
+    def _readers(self) -> RuleReaders:
+        return RuleReaders.of(self.request, self.shop.ontology, self.pool)
+
+    @cached_property
+    def _indexer(self) -> Indexer:
+        return self.pool.indexer(self.request.embed)
+
+    @cached_property
+    def _baselines(self) -> Baselines:
+        assert self.model is not None
+        return Baselines(self.pool.asker(self.model, "proposing relations"), self.shop)
 
 
 def model_of(request: AutomtRequest) -> LanguageModel | None:
@@ -91,53 +148,5 @@ def model_of(request: AutomtRequest) -> LanguageModel | None:
     return found[0]
 
 
-def _model_proposals(
-    baselines: Baselines,
-    methods: Sequence[str],
-    cases: Sequence[CaseFrames],
-    request: AutomtRequest,
-    progress: Progress,
-) -> Iterator[Proposal]:
-    for region in request.regions:
-        for method in methods:
-            doing = f"asking, {method}, {region}"
-            yield from baselines.proposals(method, cases, region, request.rounds, partial(progress, doing))
-
-
 def _read(progress: Progress, recordings: Sequence[Recording], bag: int, read: int) -> None:
     progress(f"scenes of {recordings[bag].bag.name}", read)
-
-
-@contextmanager
-def _asker(model: LanguageModel, path: Path) -> Iterator[Asker]:
-    with Answers(path) as answers:
-        yield Asker(Chat(model), answers)
-
-
-def matched(
-    cases: Sequence[CaseFrames],
-    region: str,
-    rounds: int,
-    seed: int,
-    *,
-    ontology: Ontology,
-    sensors: Collection[str],
-    stacks: Sequence[Stack],
-) -> list[Proposal]:
-    """Return what the matcher gives each case and round; it goes on counting over cases and rounds.
-
-    Args:
-        sensors: that all bags have. stacks: a relation that cannot be run on one of them is never chosen.
-    """
-    chooses = matcher(ontology, sensors, stacks, seed=seed, region=region)
-    matchers = [chooses] * (1 + max(case.bag for case in cases))
-    with scratch_store(shipped_entries(), ontology) as store:
-        entries = {entry.index: entry for entry in store.entries()}
-        return [_proposal(one, region, turn, entries) for _, turn, one in choose(cases, store, matchers, rounds)]
-
-
-def _proposal(choice: Choice, region: str, turn: int, entries: dict[int, Entry]) -> Proposal:
-    if choice.index is None:
-        return Proposal(OURS, region, turn, choice.case, why=choice.why, lacking={"logical": choice.why})
-    entry = entries[choice.index]
-    return Proposal(OURS, region, turn, choice.case, entry.statement, ids_of(entry)[0], why=choice.why)

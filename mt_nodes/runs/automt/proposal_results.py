@@ -18,11 +18,14 @@ from mt_nodes.relations.checks.base import nothing_to_judge
 from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.ontology import Ontology, load_ontology
 from mt_nodes.rules.prediction_judging import Bounds, judge
+from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.rates import RatedCase
 from mt_nodes.rules.validation import Factor, Validation
 from mt_nodes.runs.automt.automt_request import CONTROL_BOUND
-from mt_nodes.runs.automt.automt_run import AutomtRun, finished
+from mt_nodes.runs.automt.automt_run import ANSWERS, AutomtRun, finished
+from mt_nodes.runs.automt.followup_check import FollowupCheck
 from mt_nodes.runs.automt.followup_validity import key_of, rate_followups, validation_of
+from mt_nodes.runs.automt.model_pool import ModelPool
 from mt_nodes.runs.automt.predictions import (
     Both,
     StackPredictions,
@@ -59,13 +62,14 @@ class Results:
 
     Attributes:
         identity: every source case against itself. bound: kind of the bounds that were used. hows: where from, each
-            once.
+            once. usage: what the language model that looked at follow-ups took.
     """
 
     proposals: tuple[ProposalResult, ...]
     identity: tuple[RatedCase, ...]
     bound: str
     hows: tuple[str, ...]
+    usage: Sequence[Mapping[str, Any]] = ()
 
     def of(self, region: str, method: str) -> list[RatedCase]:
         """Return what came of a method in a region."""
@@ -132,9 +136,15 @@ def judge_all(
     cases = {case.name: case for case in proposed.cases}
     # What is sent is the same for all stacks, but not all of it to one that broke down, or whose arms had to agree.
     whole = max(replays.values(), key=lambda one: (finished(one.out), one.stack.stateless))
-    followups = rate_followups(whole, proposed, progress)
+    request = run.request
+    with ModelPool(request.models_file, run.out / ANSWERS) as pool:
+        check = None
+        if request.check_model:
+            check = FollowupCheck(pool.named(request.check_model, "checking follow-ups"), Prompts(words))
+        followups = rate_followups(whole, proposed, progress, check)
+        usage = tuple(pool.usage())
     judge = _Judge(
-        run.request.bound, {name: StackPredictions.load(one.out) for name, one in replays.items()}, proposed.cases
+        request.bound, {name: StackPredictions.load(one.out) for name, one in replays.items()}, proposed.cases
     )
     results = []
     for one in proposed.proposals:
@@ -142,7 +152,7 @@ def judge_all(
         validation = validation_of(one, case, followups.get(key_of(one)), words)
         results.append(ProposalResult(one, RatedCase(unit_of(case), validation, judge.proposal(case, one))))
     identity = tuple(judge.identity(case) for case in proposed.cases)
-    return Results(tuple(results), identity, judge.kind, tuple(judge.hows))
+    return Results(tuple(results), identity, judge.kind, tuple(judge.hows), usage)
 
 
 def _plain(one: Judgement) -> dict[str, Any]:

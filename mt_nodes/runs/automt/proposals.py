@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,13 +44,13 @@ class ProposalSet:
     """All that is asked of stacks.
 
     Attributes:
-        not_run: why, of methods that were not. usage: what the language model took.
+        not_run: why, of methods that were not. usage: what the language models took, by task.
     """
 
     cases: tuple[CaseFrames, ...]
     proposals: tuple[Proposal, ...]
     not_run: Mapping[str, str] = field(default_factory=dict)
-    usage: Mapping[str, Any] = field(default_factory=dict)
+    usage: Sequence[Mapping[str, Any]] = ()
 
     def of(self, region: str, method: str) -> list[Proposal]:
         """Return what a method gave in a region."""
@@ -62,7 +62,7 @@ class ProposalSet:
             "cases": list(map(plain_cut, self.cases)),
             "proposals": [one.as_plain() for one in self.proposals],
             "not_run": dict(self.not_run),
-            "usage": dict(self.usage),
+            "usage": list(map(dict, self.usage)),
         }
 
     @classmethod
@@ -72,7 +72,7 @@ class ProposalSet:
             tuple(map(_cut, data["cases"])),
             tuple(map(Proposal.from_plain, data["proposals"])),
             data["not_run"],
-            data["usage"],
+            tuple(data["usage"]),
         )
 
 

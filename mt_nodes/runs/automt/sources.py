@@ -12,19 +12,29 @@ from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.transforms import load_transforms
 from mt_nodes.rules.bag_cases import Recording, facts
 from mt_nodes.rules.ontology import Ontology
+from mt_nodes.rules.scene_by_model import SceneReader
+from mt_nodes.rules.scene_detector import SceneDetector
 from mt_nodes.runs.automt.automt_request import AutomtRequest
+from mt_nodes.runs.automt.model_pool import ModelPool
 from mt_nodes.stacks.stack import Stack
 
 
-def recordings_of(request: AutomtRequest, ontology: Ontology) -> list[Recording]:
-    """Return the bags with what is known of them beforehand.
+def recordings_of(request: AutomtRequest, ontology: Ontology, pool: ModelPool) -> list[Recording]:
+    """Return the bags with what is known of them beforehand, and who describes their frames.
 
     Raises:
-        UsageError: a fact or the file of transforms is none.
+        UsageError: a fact, the file of transforms, a detector or the scene model is none.
     """
     tree = load_transforms(Path(request.transforms)) if request.transforms else None
     known_facts = facts(request.facts, ontology)
-    return [Recording(Path(bag), request.topics, tree, known_facts) for bag in request.bags]
+    detectors = tuple(map(SceneDetector.named, request.detectors))
+    seen_by = None
+    if request.scene_model:
+        seen_by = SceneReader(pool.named(request.scene_model, "scenes"), ontology, request.scene_samples)
+    return [
+        Recording(Path(bag), request.topics, tree, known_facts, seen_by=seen_by, detectors=detectors)
+        for bag in request.bags
+    ]
 
 
 def shared_sensors(recordings: Sequence[Recording]) -> tuple[str, ...]:

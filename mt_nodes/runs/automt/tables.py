@@ -17,10 +17,12 @@ from mt_nodes.engine.summary.summary import run_exit
 from mt_nodes.rules.published_figures import published
 from mt_nodes.rules.rates import NOT_RUN, RatedCase, rate, validation_table, violation_table
 from mt_nodes.runs.automt.automt_request import METHODS, OURS, AutomtRequest
+from mt_nodes.runs.automt.model_pool import summed
 from mt_nodes.runs.automt.proposal_results import Results
 from mt_nodes.runs.automt.proposals import Proposal, ProposalSet, plain_cut
 
-SCHEMA = 1
+#: 2: ``usage`` is a list, a row for each task and model.
+SCHEMA = 2
 #: So many valid cases must be decided before a stack is said to pass or to fail, as of the pairs of a relation.
 LEAST_DECIDED = 20
 Table = dict[str, Any]
@@ -36,8 +38,7 @@ def tabulate(
 ) -> Table:
     """Return everything that the experiment came to.
 
-    Args:
-        stacks: names. summaries: of the replay into each stack.
+    ``stacks``: names. ``summaries``: of the replay into each stack.
     """
     standing = _standing(stacks, results)
     code, why = _exit(standing, summaries)
@@ -49,7 +50,7 @@ def tabulate(
         "sources": len(proposed.cases),
         "bound": {"asked": request.bound, "kind": results.bound, "from": list(results.hows)},
         "not_run": dict(proposed.not_run),
-        "usage": dict(proposed.usage),
+        "usage": summed(proposed.usage, results.usage),
         "regions": {region: _region(region, request, stacks, proposed, results) for region in request.regions},
         "identity": {stack: _identity(stack, results.identity) for stack in stacks},
         "standing": standing,
@@ -157,8 +158,7 @@ def _evidence(cases: Sequence[RatedCase], identity: Sequence[RatedCase], stack: 
     sums = ClusterSums(needed_in(family))
     for unit in (unit for unit in changed if unit in unchanged):
         sums.add(
-            unit,
-            changed[unit].violated * unchanged[unit].decided - unchanged[unit].violated * changed[unit].decided,
+            unit, changed[unit].violated * unchanged[unit].decided - unchanged[unit].violated * changed[unit].decided
         )
     alone, among = (exceedance(sums, of) if len(sums) else None for of in (1, family))
     return RelationEvidence(

@@ -96,8 +96,7 @@ class Disk:
 class Web:
     """URLs of one protocol, through fsspec; what it needs to know of accounts is in its own configuration files.
 
-    Raises:
-        UsageError: the protocol is unknown or needs a package.
+    Raises UsageError: the protocol is unknown or needs a package.
     """
 
     def __init__(self, url: str) -> None:
@@ -166,11 +165,7 @@ class Web:
 
 
 def places_of(place: str) -> RemoteFolder:
-    """Return the file system of a path or URL.
-
-    Raises:
-        UsageError: see :class:`Web`.
-    """
+    """Return the file system of a path or URL. Raises UsageError: see :class:`Web`."""
     return Web(place) if is_url(place) else Disk()
 
 
@@ -194,8 +189,7 @@ def name_of(place: str) -> str:
 def _readable_errors(place: str) -> Iterator[None]:
     """Turn errors of reading into those for people.
 
-    Raises:
-        UsageError: there is no such file. InfrastructureError: it cannot be read.
+    Raises UsageError: there is no such file. InfrastructureError: it cannot be read.
     """
     try:
         yield

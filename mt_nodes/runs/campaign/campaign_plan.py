@@ -76,8 +76,7 @@ class Plan:
     def within(self, pairs: int | None) -> int:
         """Return how many drives, from the first, owe no more than so many pairs together; all when it is None.
 
-        Raises:
-            UsageError: not even the first is within it, or nobody can tell.
+        Raises UsageError: not even the first is within it, or nobody can tell.
         """
         if pairs is None:
             return len(self.drives)
@@ -100,8 +99,7 @@ class Plan:
 def plan_of(campaign: Campaign, drives: Sequence[Drive], before: Plan | None = None) -> Plan:
     """Return the plan of a campaign over drives; what was counted ``before`` is not counted again.
 
-    Raises:
-        UsageError: it cannot run: saying what to type instead.
+    Raises UsageError: it cannot run: saying what to type instead.
     """
     distinct, notes = without_repeats(drives)
     if not distinct:
@@ -200,13 +198,7 @@ class _Checked:
 
     @classmethod
     def make(
-        cls,
-        campaign: Campaign,
-        found: Sequence[Variant],
-        name: str,
-        stack: Stack,
-        faults: tuple[str, ...],
-        place: Path,
+        cls, campaign: Campaign, found: Sequence[Variant], name: str, stack: Stack, faults: tuple[str, ...], place: Path
     ) -> _Checked:
         request = ReplayRequest(
             bags=(),
@@ -220,6 +212,7 @@ class _Checked:
             transforms=campaign.transforms,
             qos=campaign.qos,
             draws=campaign.draws,
+            most_evidence=campaign.most_evidence,
             plugins=tuple(str(p.resolve()) for p in plugins.directories()),
         )
         check_request(request, stack)
@@ -233,8 +226,7 @@ class _Checked:
     def owed(self, drive: Drive) -> tuple[int, int] | None:
         """Return bundles of a drive and verdicts that it owes; None where that is not to be known before it is played.
 
-        Raises:
-            UsageError: it lacks what the stack needs.
+        Raises UsageError: it lacks what the stack needs.
         """
         if "://" in drive.url:
             return None
@@ -264,8 +256,7 @@ def relation_files(names: Sequence[str], texts: Mapping[str, str], place: Path) 
 def _stacks(campaign: Campaign) -> Iterator[tuple[str, Stack, tuple[str, ...]]]:
     """Yield name, stack and planted faults; each fault in those stacks that take it.
 
-    Raises:
-        UsageError: a fault is taken by none.
+    Raises UsageError: a fault is taken by none.
     """
     loaded = {name: load_stack(name) for name in campaign.stacks}
     fitting = {name: tuple(f for f in campaign.faults if _takes(stack, f)) for name, stack in loaded.items()}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.runs.campaign.campaign_store import FILE, CampaignProgress, CampaignStore
 
 #: Held by who conducts a campaign, and touched when that begins.
@@ -17,11 +17,7 @@ class WatchedCampaign:
     """What is known so far of a campaign; :meth:`look` reads on."""
 
     def __init__(self, directory: Path) -> None:
-        """Look at the directory of a campaign.
-
-        Raises:
-            UsageError: it is of another version of the package.
-        """
+        """Look at the directory of a campaign. Raises UsageError: it is of another version of the package."""
         self.directory = directory
         with CampaignStore(directory / FILE, read_only=True) as store:
             self.drives, self.standing = len(store.plan().drives), store.standing()

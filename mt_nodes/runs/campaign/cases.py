@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from typing import Any
 import yaml
 
 from mt_nodes.base import plugins, seeds
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.base.jsonl import jsonable
-from mt_nodes.data.datasets.dataset_name import located
+from mt_nodes.data.datasets.dataset_name import exists, located
 from mt_nodes.data.verdict import Outcome, Pair, RelationOutcome
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal
@@ -26,11 +27,13 @@ from mt_nodes.engine.run_record import read_record, refuse_foreign_record
 from mt_nodes.relations import pipeline
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.relation import Relation, load_relation
+from mt_nodes.runs.campaign.campaign_plan import relation_files
 from mt_nodes.runs.campaign.campaign_store import FILE as STORE
 from mt_nodes.runs.campaign.campaign_store import CampaignStore
 from mt_nodes.runs.campaign.conductor import is_campaign
 from mt_nodes.runs.campaign.failures import FailureCase
-from mt_nodes.runs.campaign.inputs import drives
+from mt_nodes.runs.campaign.inputs import drives, fetched
+from mt_nodes.runs.campaign.item import Drive
 
 #: New cases that a run leaves of one bag and relation: those violated most.
 MOST_NEW = 20
@@ -58,12 +61,8 @@ def violated(run: CaseSource, summary: Mapping[str, Any], lines: Iterable[Mappin
     """Return the violated pairs of a run as cases, of each bag and relation the worst.
 
     Violations of a relation that does not stand out from its control and sham, which were violated too, are none.
-
-    Args:
-        run: what is searched for cases. summary: of it. lines: of its journal.
-
-    Raises:
-        MtError: a bag cannot be read.
+    ``run``: what is searched for cases. ``summary``: of it. ``lines``: of its journal.
+    Raises MtError: a bag cannot be read.
     """
     outcomes = summary.get("relations", {})
     found: dict[tuple[int, str], list[tuple[float, Pair, Any]]] = {}
@@ -82,13 +81,8 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
     """Return what :func:`violated` tells of a results directory, that of a campaign's cell included.
 
     A bag is taken to be what it is now, unless a campaign has noted what it was.
-
-    Args:
-        directory: of a finished replay. cache: SQLite file of the hashes of bags.
-
-    Raises:
-        UsageError: it holds no replay, or a bag or relation of it is not there any more.
-        MtError: it is damaged.
+    ``directory``: of a finished replay. ``cache``: SQLite file of the hashes of bags.
+    Raises UsageError: it holds no replay, or a bag or relation of it is not there any more. MtError: it is damaged.
     """
     record = read_record(directory)
     if "bags" not in record["request"]:
@@ -116,8 +110,7 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
 def relation_of(words: Mapping[str, Any]) -> Relation:
     """Return a relation from its plain form, read as a user's file would be.
 
-    Raises:
-        UsageError: it is none, or what it names is not there any more.
+    Raises UsageError: it is none, or what it names is not there any more.
     """
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "relation.yaml"
@@ -176,3 +169,77 @@ def _by_margin(row: tuple[float, Pair, Any]) -> tuple[float, Pair]:
 def _case(run: CaseSource, pair: Pair, margin: float | None, words: str, code: str) -> FailureCase:
     bag, sha256 = run.drive(pair.episode)
     return FailureCase(bag, sha256, run.stack, pair, run.seed, words, code, margin)
+
+
+#: Settings of a replay that a case has of its own, or that have no meaning for some pairs.
+OWN = ("relations", "seed", "limit", "draws", "cases", "waivers", "pace")
+
+
+@dataclass(frozen=True)
+class Together:
+    """Cases that one replay plays: of one bag at one place, with one seed, each relation in its n-th wording."""
+
+    bag: str
+    bag_sha256: str
+    episode: int
+    seed: int
+    wording: int
+    cases: tuple[FailureCase, ...]
+
+    @property
+    def name(self) -> str:
+        """A name for a directory."""
+        suffix = f"-{self.wording}" if self.wording else ""
+        return f"{Path(self.bag).name}-{self.bag_sha256[:8]}-episode{self.episode}-seed{self.seed}{suffix}"
+
+    def request(self, template: ReplayRequest, out: Path, bags: Path, cache: Path) -> ReplayRequest:
+        """Return the replay; writes the relations as the cases have them.
+
+        Raises MtError: the bag is not there, or is another one by now.
+
+        Args:
+            template: stack, transport and what else is not the cases' own.
+            out: directory for the relations. bags: where bags behind URLs are copied to. cache: of hashes of bags.
+        """
+        bag = fetched(Drive(self.episode, self.bag, self.bag_sha256, None), bags)
+        if not exists(str(bag)):
+            raise UsageError(f"{bag}: the bag is not there any more")
+        if drives([str(bag)], cache)[0].sha256 != self.bag_sha256:
+            raise UsageError(f"{bag}: the bag has another content than when the case failed")
+        texts = {case.pair.relation: file_of(json.loads(case.relation)) for case in self.cases}
+        return dataclasses.replace(
+            template,
+            bags=(str(bag),),
+            first_episode=self.episode,
+            seed=self.seed,
+            relations=relation_files(tuple(texts), texts, out),
+            draws=1 + max(int(case.pair.draw) for case in self.cases),
+            first_pairs=tuple(str(case.pair) for case in self.cases),
+            only_first=True,
+        )
+
+
+def together(cases: Iterable[FailureCase]) -> list[Together]:
+    """Return cases as few replays, in the order of the cases; one has each relation in one wording only."""
+    found: dict[tuple[str, str, int, int, int], list[FailureCase]] = {}
+    wordings: dict[tuple[str, str, int, int, str], list[str]] = {}
+    for case in cases:
+        place = (case.bag, case.bag_sha256, case.pair.episode, case.seed)
+        known = wordings.setdefault((*place, case.pair.relation), [])
+        if case.relation not in known:
+            known.append(case.relation)
+        found.setdefault((*place, known.index(case.relation)), []).append(case)
+    return [Together(*place, tuple(some)) for place, some in found.items()]
+
+
+def expired(cases: Sequence[FailureCase]) -> list[FailureCase]:
+    """Return those cases whose follow-up is made otherwise by now, or cannot be made any more."""
+    now = {words: _code_now(words) for words in {case.relation for case in cases}}
+    return [case for case in cases if now[case.relation] != case.code]
+
+
+def _code_now(words: str) -> str:
+    try:
+        return code_of(relation_of(json.loads(words)))
+    except MtError:  # what it names is gone, or takes other parameters
+        return ""

@@ -39,8 +39,7 @@ def is_here(address: str) -> bool:
 def own_key() -> Any:
     """Return a new key and its certificate, as ``distributed.security.Security``, for all roles.
 
-    Raises:
-        UsageError: the package for it is missing.
+    Raises UsageError: the package for it is missing.
     """
     from distributed.security import Security
 
@@ -56,8 +55,7 @@ def own_key() -> Any:
 def key_of(tls: Any) -> Any:
     """Return the certificates that ``tls:`` of ``cluster:`` names, as Security; None for none: Dask's own settings.
 
-    Raises:
-        UsageError: it is no such mapping, or a file is missing.
+    Raises UsageError: it is no such mapping, or a file is missing.
     """
     from distributed.security import Security
 
@@ -75,8 +73,7 @@ def key_of(tls: Any) -> Any:
 def refuse_plain(address: str, insecure: bool) -> None:
     """Refuse the address of a scheduler on another machine that anybody can read and command; warn where it may be.
 
-    Raises:
-        UsageError: it is such a one, and the file does not say ``insecure: true``.
+    Raises UsageError: it is such a one, and the file does not say ``insecure: true``.
     """
     if is_here(address) or address.startswith(_ENCRYPTED):
         return
@@ -92,8 +89,7 @@ def refuse_plain(address: str, insecure: bool) -> None:
 def check_started(address: str, insecure: bool) -> None:
     """Look at what a deployer has started.
 
-    Raises:
-        InfrastructureError: other machines reach it without TLS, and the file does not say ``insecure: true``.
+    Raises InfrastructureError: other machines reach it without TLS, and the file does not say ``insecure: true``.
     """
     if not address or is_here(address) or address.startswith(_ENCRYPTED):
         return
@@ -136,11 +132,7 @@ class SharedKey:
         return {f"{prefix}.require-encryption": True, f"{prefix}.tls.ca-file": path, **files}
 
     def hand_out(self) -> None:
-        """Copy it to every host by SFTP.
-
-        Raises:
-            InfrastructureError: a host cannot be reached, or does not take it.
-        """
+        """Copy it to every host by SFTP. Raises InfrastructureError: a host cannot be reached, or does not take it."""
         for host, options in self._hosts.items():
             try:
                 asyncio.run(self._copy(host, options))

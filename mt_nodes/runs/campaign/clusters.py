@@ -30,8 +30,7 @@ _OWN = ("workers", "shared", "scratch", "results", "wait_s", "insecure")
 class ClusterSettings:
     """What of ``cluster:`` is the campaign's own.
 
-    Attributes:
-        shared: leader and workers see one file system under the same paths; default: only where they are one machine.
+    ``shared``: leader and workers see one file system under the same paths; default: only where they are one machine.
     """
 
     workers: int = param(1, low=1, high=100_000, help="workers to ask for, where they are ours to start")
@@ -97,11 +96,7 @@ KINDS: Mapping[str, Deployment] = {"local": _local, "ssh": _ssh, "kubernetes": _
 
 
 def settings_of(cluster: Mapping[str, Any], workers: int = 1) -> ClusterSettings:
-    """Return what of ``cluster:`` is the campaign's own.
-
-    Raises:
-        UsageError: naming the key.
-    """
+    """Return what of ``cluster:`` is the campaign's own. Raises UsageError: naming the key."""
     given = {key: value for key, value in cluster.items() if key in _OWN}
     return build(ClusterSettings, {"workers": workers, "shared": cluster.get("kind") == "local", **given}, "cluster")
 
@@ -109,9 +104,8 @@ def settings_of(cluster: Mapping[str, Any], workers: int = 1) -> ClusterSettings
 def client_of(cluster: Mapping[str, Any], settings: ClusterSettings, ending: ExitStack) -> Any:
     """Return a client, and put its end, and that of what was started for it, on the stack.
 
-    Raises:
-        UsageError: the kind is unknown or needs a package, or the deployer refuses what it is given.
-        InfrastructureError: no worker came in time, or the scheduler cannot be reached.
+    Raises UsageError: the kind is unknown or needs a package, or the deployer refuses what it is given.
+    InfrastructureError: no worker came in time, or the scheduler cannot be reached.
     """
     kind = cluster.get("kind", "")
     rest = {key: value for key, value in cluster.items() if key not in (*_OWN, "kind")}
@@ -160,11 +154,7 @@ def _end(cluster: Any) -> None:
 
 
 def _deployer(module: str, name: str, package: str = "") -> Any:
-    """Import late.
-
-    Raises:
-        UsageError: naming what to install.
-    """
+    """Import late. Raises UsageError: naming what to install."""
     try:
         return getattr(importlib.import_module(module), name)
     except ImportError as error:

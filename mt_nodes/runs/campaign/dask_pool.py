@@ -26,13 +26,12 @@ from mt_nodes.runs.campaign.pool import LostItem
 class DaskPool:
     """A pool whose workers are Dask's.
 
+    Raises UsageError: the cluster cannot be what the file says. InfrastructureError: no worker came.
+
     Args:
         cluster: of the campaign file, see :mod:`mt_nodes.runs.campaign.clusters`.
         home: where the directories of items are to be, by key.
         workers: to ask for where ``cluster`` does not say.
-
-    Raises:
-        UsageError: the cluster cannot be what the file says. InfrastructureError: no worker came.
     """
 
     def __init__(self, cluster: Mapping[str, Any], home: Path, workers: int = 1) -> None:
@@ -67,11 +66,7 @@ class DaskPool:
 
     @property
     def free(self) -> int:
-        """How many workers are without an item.
-
-        Raises:
-            InfrastructureError: the scheduler is gone.
-        """
+        """How many workers are without an item. Raises InfrastructureError: the scheduler is gone."""
         if self._client.status != "running":
             raise InfrastructureError("cluster: the scheduler is gone; `mt campaign --resume DIR` goes on elsewhere")
         return max(0, len(self._client.nthreads()) - len(self._out))

@@ -220,10 +220,7 @@ class SequentialStopper:
 
 
 def sequential_evidence(
-    parts: Iterable[PartResult],
-    relation: RelationInfo,
-    policy: StopEarly,
-    hypotheses: int,
+    parts: Iterable[PartResult], relation: RelationInfo, policy: StopEarly, hypotheses: int
 ) -> dict[str, Any]:
     """Return what the drives that count say of a relation of one cell.
 

@@ -74,11 +74,7 @@ class Failures:
     """Opens the database, made where there is none; a context manager. Several runs may use it at the same time."""
 
     def __init__(self, path: Path) -> None:
-        """Open it.
-
-        Raises:
-            InfrastructureError: the file is no such database, or cannot be written.
-        """
+        """Open it. Raises InfrastructureError: the file is no such database, or cannot be written."""
         self.path = path
         with self._database_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,8 +138,7 @@ class Failures:
     def forget(self, keys: Iterable[str]) -> int:
         """Take cases out, by key or by how it begins; return how many there were.
 
-        Raises:
-            UsageError: none or several begin so; nothing was taken out.
+        Raises UsageError: none or several begin so; nothing was taken out.
         """
         keys_to_delete = [self._one(key) for key in keys]
         with self._writing():

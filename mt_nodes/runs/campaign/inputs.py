@@ -40,14 +40,13 @@ def drives(
 ) -> list[Drive]:
     """Return the drives that patterns name, in their order, matches of one by name; a place counts once.
 
+    Raises UsageError: a pattern names no bag, a protocol is unknown or needs a package. InfrastructureError: a bag
+    cannot be read, or changed while it was.
+
     Args:
         patterns: paths or URLs of bags, of folders that hold bags (without ``metadata.yaml`` of their own), or globs.
         cache: SQLite file of hashes by place and identity; made where there is none.
         progress: called with drives hashed, and drives.
-
-    Raises:
-        UsageError: a pattern names no bag, a protocol is unknown or needs a package.
-        InfrastructureError: a bag cannot be read, or changed while it was.
     """
     found = list(dict.fromkeys(bag for pattern in patterns for bag in bags(pattern)))
     result: list[Drive] = []
@@ -62,8 +61,7 @@ def drives(
 def bags(pattern: str) -> list[str]:
     """Return the bags that a path, URL, folder or glob names, by name; of a data set all drives that a name stands for.
 
-    Raises:
-        UsageError: none.
+    Raises UsageError: none.
     """
     if is_dataset(pattern):
         return recordings(pattern)
@@ -85,10 +83,8 @@ def fetched(drive: Drive, cache_dir: Path) -> Path:
     """Return the path of a drive on this machine; that of a URL is a copy in ``cache_dir/<SHA-256>``, made once.
 
     The copy appears whole or not at all, whoever is killed; several processes may ask for it at the same time.
-
-    Raises:
-        UsageError: the protocol is unknown or needs a package, or there is no such file.
-        InfrastructureError: it cannot be read or kept, or its content is not the drive's.
+    Raises UsageError: the protocol is unknown or needs a package, or there is no such file. InfrastructureError: it
+    cannot be read or kept, or its content is not the drive's.
     """
     if not is_url(drive.url) or drive.url.startswith("file://"):
         return Path(local_path(drive.url))
@@ -184,8 +180,7 @@ class Hashes:
     def look_up(self, bag: str) -> list[Sum]:
         """Return the sums of a bag's files in the order of their names; any thread may ask.
 
-        Raises:
-            InfrastructureError: a file cannot be read, or changed while it was.
+        Raises InfrastructureError: a file cannot be read, or changed while it was.
         """
         places = places_of(bag)
         if is_dataset(bag):

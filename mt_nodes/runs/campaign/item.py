@@ -13,7 +13,7 @@ from mt_nodes.base.plain_data import PlainData
 from mt_nodes.engine.plan import ReplayRequest
 
 #: Of a request: where things lie does not change what comes of it.
-_PLACES = ("bags", "relations", "stack", "plugins", "transforms", "qos", "waivers")
+_PLACES = ("bags", "relations", "stack", "plugins", "transforms", "qos", "waivers", "most_evidence")
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,7 @@ class CampaignItem(PlainData):
 
     @classmethod
     def make(
-        cls,
-        cell: str,
-        drive: Drive,
-        request: ReplayRequest,
-        texts: Mapping[str, str],
-        versions: Mapping[str, str],
+        cls, cell: str, drive: Drive, request: ReplayRequest, texts: Mapping[str, str], versions: Mapping[str, str]
     ) -> CampaignItem:
         """Make an item of the request for its relations, which are given by id."""
         own = replace(request, bags=(drive.url,), first_episode=drive.number, report=False)

@@ -41,11 +41,8 @@ _TROUBLES = ("isolation", "usage", "infrastructure")
 def perform(item: CampaignItem, scratch: Path) -> ItemResult:
     """Do an item, or go on with what ``scratch/<key>`` already holds of it.
 
-    Args:
-        item: what to do. scratch: holds a results directory for each item, and bags that were fetched.
-
-    Raises:
-        KeyboardInterrupt: it was interrupted; it can be gone on with.
+    ``item``: what to do. ``scratch``: holds a results directory for each item, and bags that were fetched.
+    Raises KeyboardInterrupt: it was interrupted; it can be gone on with.
     """
     began_s, out = time.monotonic(), scratch / item.key
     out.mkdir(parents=True, exist_ok=True)
@@ -136,8 +133,7 @@ def _plain_tally(found: ArmTally) -> ItemTally:
 def _take_alone(held: Any, item: CampaignItem) -> None:
     """Lock an item's directory; what a worker that was killed left behind may still be ending there.
 
-    Raises:
-        InfrastructureError: it does not end.
+    Raises InfrastructureError: it does not end.
     """
     limit_s = LET_GO_S + suite_stop_s(load_stack(item.request.stack))
     if not wait_until(lambda: _locked(held), limit_s):

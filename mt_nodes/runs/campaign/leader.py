@@ -27,9 +27,7 @@ class Stopper(Protocol):
     def stopped_at(self, relation: str, drives: Sequence[PartResult | None]) -> int | None:
         """Return how many drives of the plan count for a relation, None while it goes on.
 
-        Args:
-            relation: its id.
-            drives: what came of it in each drive of the plan, None where that is not known yet.
+        ``relation``: its id. ``drives``: what came of it in each drive of the plan, None where that is not known yet.
         """
 
 
@@ -119,8 +117,7 @@ class Leader:
     ) -> None:
         """Take in what it works with.
 
-        Args:
-            show: called now and then, and at the end. journalled: lines that are kept of an item, by its key.
+        ``show``: called now and then, and at the end. ``journalled``: lines that are kept of an item, by its key.
         """
         self._store, self._pool, self._stops, self._limits, self._show = store, pool, stops, limits, PacedCall(show)
         self._journalled = journalled

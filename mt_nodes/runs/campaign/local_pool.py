@@ -58,11 +58,7 @@ class LocalPool:
         self._workers = [self._started() for _ in range(count)]
 
     def submit(self, item: CampaignItem) -> None:
-        """Have an idle worker do an item.
-
-        Raises:
-            RuntimeError: none is idle.
-        """
+        """Have an idle worker do an item. Raises RuntimeError: none is idle."""
         worker = next((w for w in self._workers if not w.key), None)
         if worker is None:
             raise RuntimeError("every worker is at an item; submit no more than are free")

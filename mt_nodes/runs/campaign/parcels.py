@@ -30,8 +30,7 @@ def pack(directory: Path, target: IO[bytes]) -> None:
 def unpack(source: IO[bytes], directory: Path) -> None:
     """Put a directory where it was packed from, in place of what is there; whole, or not at all.
 
-    Raises:
-        InfrastructureError: the parcel is damaged, or it cannot be written.
+    Raises InfrastructureError: the parcel is damaged, or it cannot be written.
     """
     from backports import zstd
 

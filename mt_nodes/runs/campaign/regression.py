@@ -61,9 +61,7 @@ class FormerCases:
 def stored_for(failures: Failures, run: Run) -> FormerCases:
     """Return what the database holds for a run that has not begun.
 
-    Raises:
-        UsageError: the run judges pairs in an order of its own.
-        InfrastructureError: a bag cannot be read.
+    Raises UsageError: the run judges pairs in an order of its own. InfrastructureError: a bag cannot be read.
     """
     request = run.request
     for given, option in ((request.cases, "--cases"), (request.only, "the one pair to judge"), (request.pace, "")):
@@ -123,9 +121,7 @@ def retired_words(retired: Sequence[FailureCase]) -> list[str]:
 def add(failures: Failures, directories: Iterable[Path]) -> tuple[int, int]:
     """Keep the violated pairs of finished runs, campaigns and searches; return how many are new, and how many known.
 
-    Raises:
-        UsageError: one of them holds no results of replays; nothing was kept.
-        MtError: something of them is damaged.
+    Raises UsageError: one of them holds no results of replays; nothing was kept. MtError: something of them is damaged.
     """
     places = [place for directory in directories for place in results_of(directory)]
     found = {case.key: case for place in places for case in of_results(place, failures.path)}

@@ -53,8 +53,7 @@ def relations_for(
 ) -> tuple[tuple[CampaignRelation, ...], Mapping[str, str]]:
     """Return the relations for a stack, in place of patterns and suites, and what is left out and why.
 
-    Raises:
-        UsageError: a pattern or suite stands for nothing that the stack can be judged by.
+    Raises UsageError: a pattern or suite stands for nothing that the stack can be judged by.
     """
     relations: list[CampaignRelation] = []
     left_out: dict[str, str] = {}
@@ -72,8 +71,7 @@ def relations_for(
 def variants(relations: Sequence[CampaignRelation]) -> tuple[Variant, ...]:
     """Return the variants of all relations, in their order.
 
-    Raises:
-        UsageError: a relation or parameter is unknown, a value is refused, or two variants have one id.
+    Raises UsageError: a relation or parameter is unknown, a value is refused, or two variants have one id.
     """
     found = tuple(itertools.chain.from_iterable(map(_variants, relations)))
     ids = [variant.id for variant in found]

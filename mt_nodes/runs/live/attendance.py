@@ -35,9 +35,7 @@ class Attendance:
 
     Whoever was killed is seen for a while longer, and is silent meanwhile like one who has nothing to say. So silence
     counts only when something was said later on, by the same instance; what was asked of one that went is lost.
-
-    Args:
-        name: of the instance, in words.
+    ``name``: of the instance, in words.
     """
 
     def __init__(self, name: str) -> None:

@@ -121,18 +121,13 @@ PARTS: dict[str, tuple[str, ...]] = {
 def live_config(given: Mapping[str, Any], where: str) -> LiveConfig:
     """Check a configuration; names of files in it are as they are written.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     return build(LiveConfig, given, where)
 
 
 def check_live(config: LiveConfig, stack: Stack) -> None:
-    """Refuse what cannot run.
-
-    Raises:
-        UsageError: saying what to write instead.
-    """
+    """Refuse what cannot run. Raises UsageError: saying what to write instead."""
     refuse_world_inputs(stack)
     if config.mode == "alternate" and not stack.stateless:
         raise UsageError(f"mode: alternate: stack '{stack.name}' remembers (stateless: false); use twin or shadow")

@@ -99,8 +99,7 @@ class LiveDriver:
     def run(self) -> None:
         """Run until a stop is requested or the request is complete; then judge the instants that await answers.
 
-        Raises:
-            MtError: the reason for an early end; instants that awaited answers record it.
+        Raises MtError: the reason for an early end; instants that awaited answers record it.
         """
         self.line.start()
         try:

@@ -32,11 +32,7 @@ class EpisodePlace:
 
 
 class Episodes:
-    """Numbers instants as they come.
-
-    Args:
-        gap_s: after a longer pause, by stamps or by arrival, an episode ends.
-    """
+    """Numbers instants as they come. ``gap_s``: after a longer pause, by stamps or by arrival, an episode ends."""
 
     def __init__(self, gap_s: float) -> None:
         self._gap_s = gap_s

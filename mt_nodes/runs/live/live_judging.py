@@ -4,24 +4,99 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, offers
 from mt_nodes.engine.pair_judge import MemoryGuard
 from mt_nodes.engine.recorder import ExecutedPair, Progress, Recorder
-from mt_nodes.engine.series import FinalDiagnostics
+from mt_nodes.engine.series import NO_DIAGNOSTICS, FinalDiagnostics, Series, SeriesVerdict
 from mt_nodes.relations.checks.steering_checks import KeepsCurrent
 from mt_nodes.runs.live.live_feed import Instant
 from mt_nodes.runs.live.live_run import LiveRun
-from mt_nodes.runs.live.segment_series import Ended, SegmentSeries
-from mt_nodes.runs.live.segments import Turn
+from mt_nodes.runs.live.segments import Phase, Turn
+
+Ended = tuple[Turn, Sequence[SeriesVerdict]]
+
+
+@dataclass(eq=False)
+class _Segment:
+    """One turn, as far as it lies in one episode; ``words`` were told of it since its last test, arm by arm."""
+
+    turn: Turn
+    episode: int
+    swapped: bool
+    series: Series = field(default_factory=lambda: Series(whole=False))
+    tested: bool = False
+    words: FinalDiagnostics = NO_DIAGNOSTICS
+
+    def take_diagnostics(self, words: FinalDiagnostics) -> None:
+        """Take in what the first and the second arm have told."""
+        source, followup = reversed(words) if self.swapped else words
+        self.words = (_joined(self.words[0], source), _joined(self.words[1], followup))
+
+    def end(self) -> Ended:
+        """Have its checks judge it."""
+        return self.turn, self.series.end(self.words)
+
+
+class SegmentSeries:
+    """Collects instants in their order.
+
+    Nodes tell of errors a while after what these are about, often once a second. So what is told while the arms settle
+    for the next segment counts as told of the one before, and that is judged when the next test begins.
+    """
+
+    def __init__(self) -> None:
+        self._now: _Segment | None = None
+        self._over: _Segment | None = None
+
+    def add(self, instant: Instant, turn: Turn, answers: tuple[Answer, Answer]) -> Iterator[Ended]:
+        """Take an instant in, with the answers of the source arm and the follow-up arm; yield segments that ended."""
+        now, episode = self._now, instant.place.episode
+        if now is None or (now.turn.segment, now.episode) != (turn.segment, episode):
+            yield from self._end_over()
+            self._over, now = now, _Segment(turn, episode, instant.swapped)
+            self._now = now
+            if self._over is not None and self._over.episode != episode:
+                yield from self._end_over()  # what is told in another episode is another's
+        tests = turn.phase is Phase.TESTING
+        if tests:
+            now.tested = True
+            yield from self._end_over()
+        elif (of := now if now.tested else self._over) is not None:
+            source, followup = (answer.output.diagnostics for answer in answers)
+            of.take_diagnostics((followup, source) if instant.swapped else (source, followup))
+        settles = FollowupPlan.settles(turn.offer, frozenset(judge.id for judge in turn.offer.sequences))
+        now.series.add((instant.prepared if tests else None) or settles, instant.bundle, answers)
+
+    def end(self, final_diagnostics: FinalDiagnostics) -> Iterator[Ended]:
+        """Yield what has not ended yet; ``final_diagnostics`` are what the first and the second arm have told since."""
+        now, self._now = self._now, None
+        if (of := now if now is not None and now.tested else self._over) is not None:
+            of.take_diagnostics(final_diagnostics)
+        yield from self._end_over()
+        if now is not None:
+            yield now.end()
+
+    def _end_over(self) -> Iterator[Ended]:
+        over, self._over = self._over, None
+        if over is not None:
+            yield over.end()
+
+
+def _joined(before: Diagnostics | None, after: Diagnostics | None) -> Diagnostics | None:
+    if before is None or after is None:
+        return before or after
+    return Diagnostics({**before.errors, **after.errors})
+
 
 Answers = tuple[Answer, Answer]
 
@@ -50,11 +125,7 @@ class LiveJudge:
     """
 
     def __init__(
-        self,
-        run: LiveRun,
-        recorder: Recorder,
-        progress: Progress,
-        missed: Callable[[int, int], int] = nothing_missed,
+        self, run: LiveRun, recorder: Recorder, progress: Progress, missed: Callable[[int, int], int] = nothing_missed
     ) -> None:
         self._recorder, self._progress, self._missed = recorder, progress, missed
         self._before: Bundle | None = None
@@ -136,8 +207,7 @@ class LiveJudge:
     def end_series(self, final_diagnostics: FinalDiagnostics) -> None:
         """Have the checks over a sequence judge what is not judged yet.
 
-        Args:
-            final_diagnostics: what the first and the second arm have told of errors after their last answers.
+        ``final_diagnostics``: what the first and the second arm have told of errors after their last answers.
         """
         self._judge_series(self._series.end(final_diagnostics))
 

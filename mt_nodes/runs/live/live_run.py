@@ -42,11 +42,7 @@ class LiveRun(SuiteRun[LiveConfig]):
 
     @classmethod
     def make(cls, config: LiveConfig, out: Path) -> LiveRun:
-        """Load and check what the configuration names.
-
-        Raises:
-            UsageError: saying what to write instead.
-        """
+        """Load and check what the configuration names. Raises UsageError: saying what to write instead."""
         plugins.add_directories(map(Path, config.plugins))
         if config.live_domain == NOT_GIVEN:
             config = dataclasses.replace(config, live_domain=user_domain(os.environ))
@@ -119,11 +115,7 @@ def _misfit(relation: Relation, config: LiveConfig, stack: Stack) -> str | None:
 
 
 def read_domains(out: Path) -> dict[str, int]:
-    """Return the ROS domains that a run told of.
-
-    Raises:
-        UsageError: it has not told them.
-    """
+    """Return the ROS domains that a run told of. Raises UsageError: it has not told them."""
     path = out / DOMAINS_FILE
     if not path.exists():
         raise UsageError(

@@ -16,13 +16,12 @@ from mt_nodes.runs.live.config import PARTS, LiveConfig, live_config
 def configured(file: Path, typed: Mapping[str, Any], seed: int | None = None) -> LiveConfig:
     """Read a configuration file and put what was typed into it.
 
+    Raises UsageError: naming file or option, key, what was got and what was expected.
+
     Args:
         file: the YAML file.
         typed: values by name, those of a part as ``segments.test_bundles``; lists also as texts with commas.
         seed: what every draw depends on; None: the file's.
-
-    Raises:
-        UsageError: naming file or option, key, what was got and what was expected.
     """
     rows = read_mapping(file)
     live_config(rows, str(file))  # what is wrong in the file is told as the file's

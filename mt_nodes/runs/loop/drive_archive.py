@@ -52,8 +52,7 @@ class DrivenPair:
 class DriveArchive:
     """Writes what a run leaves of its drives.
 
-    Args:
-        run: whose directory it is. recorder: takes verdicts and lines. make: returns what plays an episode.
+    ``run``: whose directory it is. ``recorder``: takes verdicts and lines. ``make``: returns what plays an episode.
     """
 
     def __init__(self, run: ScenarioRun, recorder: Recorder, make: MakePlayer) -> None:

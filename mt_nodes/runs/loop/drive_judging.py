@@ -18,8 +18,7 @@ from mt_nodes.world.drive.driven import ScenarioTrace
 class EpisodeJudge:
     """Turns two episodes into verdicts, one for each pair of an offer.
 
-    Args:
-        publishes_when_empty: whether silence of the follow-up arm alone is a violation.
+    ``publishes_when_empty``: whether silence of the follow-up arm alone is a violation.
     """
 
     def __init__(self, publishes_when_empty: bool) -> None:

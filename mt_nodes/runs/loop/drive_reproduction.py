@@ -50,12 +50,8 @@ def reproduction_request(finished: RecordedPair, transport: str = "") -> Scenari
     """Return the request of a run, restricted to a pair of drives.
 
     Neither the scenario's file nor that of its waivers is asked for: both worlds are made of the ledger.
-
-    Args:
-        transport: another one than the run's.
-
-    Raises:
-        UsageError: the relation is not there any more.
+    ``transport``: another one than the run's.
+    Raises UsageError: the relation is not there any more.
     """
     request = ScenarioRequest.from_plain(finished.about["request"])
     return dataclasses.replace(
@@ -73,11 +69,8 @@ def reproduction_request(finished: RecordedPair, transport: str = "") -> Scenari
 def compare_drives(finished: RecordedPair, out: Path) -> list[DriveComparison]:
     """Compare both drives with those of the run.
 
-    Args:
-        out: results directory of :func:`reproduction_request`.
-
-    Raises:
-        MtError: a ledger or a trace is missing or damaged.
+    ``out``: results directory of :func:`reproduction_request`.
+    Raises MtError: a ledger or a trace is missing or damaged.
     """
     was = episode_line(finished.directory, finished.pair)
     now = episode_lines(out, [finished.pair]).get(finished.pair.followup)

@@ -53,9 +53,8 @@ class DriverCheck:
 def check_driver(stack: str, scenario: str = SCENARIO) -> DriverCheck:
     """Let a driver drive a scenario twice, in process.
 
-    Raises:
-        UsageError: it is no Python callable that commands a vehicle.
-        InfrastructureError: it failed, with the end of what it printed.
+    Raises UsageError: it is no Python callable that commands a vehicle. InfrastructureError: it failed, with the end of
+    what it printed.
     """
     request = ScenarioRequest(scenarios=(scenario,), stack=stack, repeat=1, transport="inprocess")
     with tempfile.TemporaryDirectory(prefix="mt_driver_check_") as out:

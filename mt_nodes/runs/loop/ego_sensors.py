@@ -18,14 +18,7 @@ from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.rotations import quaternion_of_yaw
-from mt_nodes.data.transforms import (
-    EGO_FRAME,
-    MAP_FRAME,
-    Matrix,
-    Transform,
-    TransformTree,
-    pose_matrix,
-)
+from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, Matrix, Transform, TransformTree, pose_matrix
 from mt_nodes.runs.loop.lidar_sweep import Sweep
 from mt_nodes.runs.loop.radar_sweep import RadarSweep
 from mt_nodes.runs.loop.rig import CAMERA_FRAME, LIDAR_FRAME, RADAR_FRAME, RADAR_PLACE_M, Rig

@@ -142,8 +142,7 @@ class Player:
     def look(self, index: int) -> Bundle:
         """Return what the stack is given at the world's present state.
 
-        Raises:
-            NotApplicable: the tap has no honest follow-up of what is seen.
+        Raises NotApplicable: the tap has no honest follow-up of what is seen.
         """
         bundle = self.eyes.observe(self.world.state, self.episode, index)
         self._stamp_ns = bundle.stamp_ns if index == 0 else self._stamp_ns
@@ -174,8 +173,7 @@ class Player:
     def hear(self) -> None:
         """Wait for the command, and let the world go on by one period.
 
-        Raises:
-            StackCallError: the stack raised an exception: without a command the drive cannot go on.
+        Raises StackCallError: the stack raised an exception: without a command the drive cannot go on.
         """
         if self._ticket is None or self._state is None or self.arm is None:
             return
@@ -230,8 +228,7 @@ def play(players: Sequence[Player]) -> list[PlayedEpisode]:
 def replay_observations(player: Player, commands: Sequence[Control | None], indices: Collection[int]) -> list[Bundle]:
     """Return what the stack was given at some rows of an episode that is driven again by its commands.
 
-    Args:
-        player: of an episode that has not begun. commands: of each row. indices: numbers of rows.
+    ``player``: of an episode that has not begun. ``commands``: of each row. ``indices``: numbers of rows.
     """
     bundles = []
     for index, command in enumerate(commands):

@@ -46,11 +46,7 @@ class SearchedParameter:
 
     @classmethod
     def parse(cls, text: str) -> SearchedParameter:
-        """Read ``NAME=LOW..HIGH``.
-
-        Raises:
-            UsageError: it is something else.
-        """
+        """Read ``NAME=LOW..HIGH``. Raises UsageError: it is something else."""
         name, _, ends = text.partition("=")
         low, dots, high = ends.partition("..")
         try:
@@ -71,13 +67,10 @@ def falsify(
 ) -> dict[str, Any]:
     """Drive through a script with other values of its parameters, and return what came of its claims.
 
-    Args:
-        request: one scenario file and a stack that runs without topics. trials: drives at most, the confirming ones
-            apart. out: takes in ``trials.jsonl`` and ``falsification.json``. progress: called with each trial.
-
-    Raises:
-        UsageError: the script has no claim, or cannot be read with such values; optuna or rtamt is not installed.
-        InfrastructureError: the stack died.
+    ``request``: one scenario file and a stack that runs without topics. ``trials``: drives at most, the confirming ones
+    apart. ``out``: takes in ``trials.jsonl`` and ``falsification.json``. ``progress``: called with each trial.
+    Raises UsageError: the script has no claim, or cannot be read with such values; optuna or rtamt is not installed.
+    InfrastructureError: the stack died.
     """
     driver = _Driver(ScenarioRun.make(replace(request, repeat=1, jitter=0.0, transport="inprocess"), out), parameters)
     file = LineFile(out / FILE)

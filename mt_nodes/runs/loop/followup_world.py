@@ -20,11 +20,8 @@ def changed(planned: PlannedEpisode, relation: Relation, seed: int, draw: int = 
     """Apply a relation's changes one after the other; each draws by seed, relation, episode and draw number only.
 
     Where a finished run is driven again, it is what was made then.
-
-    Raises:
-        NotApplicable: a change has no honest follow-up of this scenario.
-        PluginError: a change raised an exception.
-        UsageError: what was made cannot be driven through; the text names all that is wrong.
+    Raises NotApplicable: a change has no honest follow-up of this scenario. PluginError: a change raised an exception.
+    UsageError: what was made cannot be driven through; the text names all that is wrong.
     """
     if planned.recorded_world is not None:
         return planned.recorded_world

@@ -24,8 +24,7 @@ Floats = npt.NDArray[np.float64]
 class Sweep:
     """One revolution of a LiDAR in a world.
 
-    Attributes:
-        mount: (4, 4) takes points of the sensor to the scenery's own frame (``map`` but for ``shift_m``).
+    ``mount``: (4, 4) takes points of the sensor to the scenery's own frame (``map`` but for ``shift_m``).
     """
 
     scenery: Scenery

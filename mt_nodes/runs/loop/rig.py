@@ -43,8 +43,7 @@ class Rig:
     def for_stack(cls, stack: Stack, lidar: LidarModel | None = None, camera: CameraSensor | None = None) -> Rig:
         """Return the sensors that a stack takes: a front radar; unless given, a 64-beam LiDAR and its file's camera.
 
-        Raises:
-            UsageError: it takes several sensors of one role.
+        Raises UsageError: it takes several sensors of one role.
         """
         topics = stack.topics
         if several := sorted(role for role, names in topics.items() if len(names) > 1):

@@ -27,10 +27,7 @@ class ScenarioRequest(PlainData):
     """Everything a run in the closed loop depends on, kept in ``run.json``."""
 
     scenarios: tuple[str, ...] = field(metadata={"param": Param(help="shipped scenario, or .scenario or .xosc file")})
-    relations: tuple[str, ...] = param(
-        LOOP_DEFAULT,
-        help=f"{RELATION_WORDS}; rules:germany: those of a region's rules",
-    )
+    relations: tuple[str, ...] = param(LOOP_DEFAULT, help=f"{RELATION_WORDS}; rules:germany: those of a region's rules")
     stack: str = param("reference_planner", help="shipped stack, .yaml file, or a driver's .py file")
     mode: str = param("two_pass", help=f"one instance of the stack, or two at once: {', '.join(MODES)}")
     transport: str = param("", help=f"{', '.join(TRANSPORTS)} (default inprocess for a Python callable, else ros)")
@@ -49,6 +46,7 @@ class ScenarioRequest(PlainData):
     strict: bool = param(False, help="refuse errors in scenario files instead of correcting them")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
     waivers: str = param("", help="YAML file with known violations that are accepted for now")
+    claim_followups: bool = param(False, help="judge the claims of scripts on drives of follow-ups, too")
     only: str = param("", help="the one pair to drive and judge again, of the run in recorded")
     recorded: str = param("", help="results directory whose worlds are driven again")
 
@@ -56,8 +54,7 @@ class ScenarioRequest(PlainData):
 def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:
     """Refuse what cannot run; return the request with what it leaves to us.
 
-    Raises:
-        UsageError: saying what to type instead.
+    Raises UsageError: saying what to type instead.
     """
     if not request.transport:
         # Hosted as a node it answers the same, and the loop waits for topics most of the time.

@@ -31,7 +31,8 @@ from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.jitter import jittered
-from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.map_mirror import MIRRORED
+from mt_nodes.world.drive.maps import is_map_file, load_map
 from mt_nodes.world.drive.scenario import Scenario, TraceClaim
 from mt_nodes.world.drive.scenario_files import scenarios_of
 
@@ -72,11 +73,7 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
 
     @classmethod
     def make(cls, request: ScenarioRequest, out: Path) -> ScenarioRun:
-        """Load and check what the request names.
-
-        Raises:
-            UsageError: saying what to type instead.
-        """
+        """Load and check what the request names. Raises UsageError: saying what to type instead."""
         plugins.add_directories(map(Path, request.plugins))
         stack = with_faults(load_stack(request.stack), request.faults)
         request = checked_request(request, stack)
@@ -127,14 +124,25 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         drives = {"drives": list(range(len(names)))} if one else {}
         claims = {} if request.only else claimed_drives(self.episodes)
         named = {"claims": claims} if claims else {}
+        named |= _map_digests({planned.setting.scenario.road for planned in self.episodes})
+        named |= {"claim_followups": True} if request.claim_followups else {}
         return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None, **named}
+
+
+def _map_digests(roads: Iterable[str]) -> dict[str, Any]:
+    """Return the digests of users' maps, so that a run does not go on with another map; nothing if there is none."""
+    files = sorted(road.removesuffix(MIRRORED) for road in roads if is_map_file(road.removesuffix(MIRRORED)))
+    if not files:
+        return {}
+    from mt_nodes.world.drive.map_files import digest_of  # SciPy is for those who have a map of their own
+
+    return {"maps": {file: digest_of(file) for file in files}}
 
 
 def claimed_drives(episodes: Iterable[PlannedEpisode]) -> dict[str, int]:
     """Return how many drives each claim of a run is about, by name.
 
-    Raises:
-        UsageError: there are claims, and the library that judges them is missing.
+    Raises UsageError: there are claims, and the library that judges them is missing.
     """
     drives: dict[str, int] = {}
     for planned in episodes:
@@ -150,8 +158,7 @@ def claimed_drives(episodes: Iterable[PlannedEpisode]) -> dict[str, int]:
 def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:
     """Return the episode of the one pair of a finished run, both worlds made of its ledger.
 
-    Raises:
-        MtError: the run did not drive that pair, or the worlds cannot be made again.
+    Raises MtError: the run did not drive that pair, or the worlds cannot be made again.
     """
     directory, pair = Path(request.recorded), Pair.parse(request.only)
     recorded = load_recorded_drives(directory, episode_line(directory, pair))
@@ -164,8 +171,7 @@ def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:
 def _planned(request: ScenarioRequest) -> tuple[PlannedEpisode, ...]:
     """Return every episode: all scenarios of all files, then all again: their ranges drawn anew, a little elsewhere.
 
-    Raises:
-        UsageError: a file cannot be read, or a scenario cannot be driven through.
+    Raises UsageError: a file cannot be read, or a scenario cannot be driven through.
     """
     first = _scenarios(request, 0)
     repeat = request.repeat or -(-USUAL_EPISODES // len(first))

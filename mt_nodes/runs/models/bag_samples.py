@@ -73,10 +73,8 @@ def shown_in_bag(bag: Path, reading: BagReading) -> Iterator[PictureSample]:
 
     A picture without labels is left out, as is one of a vehicle that stands, where steering is known by its yaw rate
     only; another drive begins there, and where the stamps step by more than a second.
-
-    Raises:
-        UsageError: no such bag or topic, several that could be meant, a label in another unit.
-        InfrastructureError: the bag is damaged.
+    Raises UsageError: no such bag or topic, several that could be meant, a label in another unit. InfrastructureError:
+    the bag is damaged.
     """
     number, before_ns, interrupted = 0, None, False
     # A bag without pictures is refused before labels are looked for.
@@ -159,8 +157,7 @@ def _only(reader: RecordingReader, option: str, roles: Collection[str], preferre
 def _values(reader: RecordingReader, column: _Column) -> _Series:
     """Return a column's values and when they were, without those that are not finite.
 
-    Raises:
-        UsageError: the messages have no such field, or it is no number.
+    Raises UsageError: the messages have no such field, or it is no number.
     """
     stamps, values = [], []
     types = _types(reader, column.topic)

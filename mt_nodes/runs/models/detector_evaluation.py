@@ -89,11 +89,9 @@ class _Compared:
 def detector_score(host: CallableHost, clouds: Iterable[LabelledCloud], least_score: float = 0.5) -> DetectorScore:
     """Ask a stack about clouds, each by itself.
 
-    Args:
-        host: of a stack that takes a LiDAR and says detections in ``base_link``. least_score: of what counts as said.
-
-    Raises:
-        InfrastructureError: it says no detections, or in another frame.
+    ``host``: of a stack that takes a LiDAR and says detections in ``base_link``. ``least_score``: of what counts as
+    said.
+    Raises InfrastructureError: it says no detections, or in another frame.
     """
     return _score((_in_cloud(host, cloud, least_score) for cloud in clouds), CLASSES)
 
@@ -101,11 +99,8 @@ def detector_score(host: CallableHost, clouds: Iterable[LabelledCloud], least_sc
 def picture_score(host: CallableHost, pictures: Iterable[LabelledPicture], least_score: float = 0.5) -> DetectorScore:
     """Ask a stack about pictures, each by itself.
 
-    Args:
-        host: of a stack that takes a camera and says boxes. least_score: of what counts as said.
-
-    Raises:
-        InfrastructureError: it says no boxes.
+    ``host``: of a stack that takes a camera and says boxes. ``least_score``: of what counts as said.
+    Raises InfrastructureError: it says no boxes.
     """
     return _score((_in_picture(host, picture, least_score) for picture in pictures), PICTURE_CLASSES)
 

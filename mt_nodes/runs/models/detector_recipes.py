@@ -55,8 +55,7 @@ class PictureRecipe:
 class StepReport:
     """Mean losses since the last report, by output of the network.
 
-    Attributes:
-        unseen: loss on the validation streets, if it was measured.
+    ``unseen``: loss on the validation streets, if it was measured.
     """
 
     step: int

@@ -99,12 +99,9 @@ def train_detector(
 ) -> list[StepReport]:
     """Train the network, write it, and return what each hundred steps brought.
 
-    Args:
-        workers: processes that make samples beside the one that trains.
-
-    Raises:
-        UsageError: a training is there already, or the side of the cuts does not fit; no such device.
-        InfrastructureError: the loss is no number any more, or the disk is full.
+    ``workers``: processes that make samples beside the one that trains.
+    Raises UsageError: a training is there already, or the side of the cuts does not fit; no such device.
+    InfrastructureError: the loss is no number any more, or the disk is full.
     """
     side, length = task.side
     if length % task.multiple:

@@ -6,12 +6,15 @@ Reduction of Imitation Learning and Structured Prediction to No-Regret Online Le
 here: the expert is pushed off its line now and then and drives back, as the shifted cameras of PilotNet show (M.
 Bojarski et al., arXiv 1604.07316, 2016); and a model that learned already drives a share of the time while the expert
 says what it would have done, the DAgger of the first.
+
+An expert who keeps to a lane by the map: what pictures are labelled with, and what a model is compared with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import atan, tan
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +30,61 @@ from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
-from mt_nodes.runs.models.expert import Expert
 from mt_nodes.runs.models.lap import LaneKeeping
 from mt_nodes.runs.models.record_request import RecordRequest
 from mt_nodes.runs.models.samples import FILE, Sample, read_samples, write_samples
-from mt_nodes.world.drive.scenario import Vehicle
+from mt_nodes.stacks.reference import traffic
+from mt_nodes.stacks.reference.pursuit import Pursuit
+from mt_nodes.stacks.reference.way import LanePath
+from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.route import Route
+from mt_nodes.world.drive.scenario import Pose, Scenario, Vehicle
+from mt_nodes.world.drive.trace import EgoState
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.drive import PERIOD_NS
+
+#: Aims so far ahead, as driving time and in metres; a camera sees the road there.
+_AHEAD_S, _AHEAD_M = 0.6, (4.0, 14.0)
+#: Comfortable across the road in bends and along it before them; so slow that a bend can be taken in its lane.
+_ACROSS_MPS2, _SLOWING_MPS2 = 1.5, 1.5
+#: Steering and brakes act so late; a speed that is said is driven so much later.
+_LATE_S, _SPEED_LATE_S = 0.15, 0.5
+#: Curvature across the road is cut by what no car here drives.
+_MOST_MPS2 = 8.0
+
+
+@dataclass(frozen=True, eq=False)
+class Expert:
+    """Pure pursuit along a route, slow in bends; sees nobody and no light.
+
+    The line that it keeps its rear axle on is where that runs when the front axle follows the middle of the lane. On a
+    circle of radius R it lies R - sqrt(R² - L²), about L²/2 times the curvature, farther inside, for a wheelbase L
+    (Pythagoras): so the vehicle's corners stay as far from the outer edge as its side from the inner one.
+    """
+
+    route: Route
+    vehicle: Vehicle
+    cruise_mps: float = 8.0
+
+    @classmethod
+    def of(cls, scenario: Scenario, road: RoadMap, cruise_mps: float = 8.0) -> Expert:
+        """Return the one for the ego of a scenario."""
+        return cls(Route(road, scenario.ego.start, scenario.ego.target), scenario.ego.vehicle, cruise_mps)
+
+    def command(self, ego: EgoState) -> Control:
+        """Return the speed that is wanted here and the steering of the road wheels, positive to the left."""
+        pose, _ = self.route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
+        way = LanePath(pose[:, :2], np.full(len(pose), np.inf))
+        turning = ego.speed_mps * tan(ego.steering_rad) / self.vehicle.wheelbase_m
+        pose_at_arrival = traffic.EgoPose(ego.x_m, ego.y_m, ego.yaw_rad, ego.speed_mps, turning).later(_LATE_S)
+        pursuit = Pursuit(_AHEAD_S, *_AHEAD_M, _MOST_MPS2)
+        station = float(way.place(np.array([[pose_at_arrival.x_m, pose_at_arrival.y_m]]))[0][0])
+        bend = float(np.interp(station + pursuit.ahead_m(ego.speed_mps), way.stations_m, way.curvature_1pm))
+        curvature = pursuit.curvature_1pm(way, pose_at_arrival, self.vehicle.wheelbase_m**2 / 2.0 * bend)
+        allowed = way.allowed_mps(station + _SPEED_LATE_S * ego.speed_mps, _ACROSS_MPS2, _SLOWING_MPS2)
+        steering = atan(self.vehicle.wheelbase_m * curvature)
+        return Control(None, steering_rad=steering, speed_mps=min(self.cruise_mps, allowed))
+
 
 _PERIOD_S = PERIOD_NS * 1e-9
 #: One push in each leg of a drive: when it begins, how long it lasts. Who drives is drawn for each leg, too.
@@ -57,8 +108,7 @@ class ExpertFrame:
 def drives_of(request: RecordRequest) -> tuple[Rig, tuple[PlannedEpisode, ...]]:
     """Return the camera, and what is to be driven through.
 
-    Raises:
-        UsageError: the stack takes no picture; a scenario cannot be driven, or is of no empty road.
+    Raises UsageError: the stack takes no picture; a scenario cannot be driven, or is of no empty road.
     """
     scenarios = ScenarioRequest(
         request.scenarios, stack=request.stack, repeat=request.drives, jitter=request.jitter, seed=request.seed
@@ -150,9 +200,8 @@ def drive(
 class RecordedDriver:
     """Who drives: the expert, who is pushed aside now and then, or a model, until it has left its lane.
 
-    Attributes:
-        begins_s, lasts_s, push_mps2: (N,) of the push in each leg, positive to the left. models: (N,) whether a model
-            drives there.
+    ``begins_s``, ``lasts_s``, ``push_mps2``: (N,) of the push in each leg, positive to the left. ``models``: (N,)
+    whether a model drives there.
     """
 
     begins_s: np.ndarray[Any, np.dtype[np.float64]]
@@ -177,8 +226,7 @@ class RecordedDriver:
     ) -> Control:
         """Return what the world is told, of what the expert wants and a model says (None: there is none).
 
-        Args:
-            room_m: see :meth:`mt_nodes.runs.models.lap.LaneKeeping.room_m`.
+        ``room_m``: see :meth:`mt_nodes.runs.models.lap.LaneKeeping.room_m`.
         """
         leg, into_s = divmod(time_s, _LEG_S)
         leg = min(int(leg), len(self.models) - 1)

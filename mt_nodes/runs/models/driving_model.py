@@ -33,16 +33,13 @@ class DrivingModel:
     """
 
     def __init__(self, weights: str, device: str = "cpu", wheelbase_m: float = 2.7) -> None:
-        """Load a model.
+        """Load a model. Raises UsageError: PyTorch is not installed, or there are no such weights.
 
         Args:
             weights: file, or the name of one that ships; ``${NAME}`` stands for an environment variable, and
                 ``${NAME:-otherwise}`` for that or, where it is not set, for something else.
             device: ``cpu``, ``cuda`` or ``cuda:N``.
             wheelbase_m: by which the yaw rate is told, too, for messages that have no steering.
-
-        Raises:
-            UsageError: PyTorch is not installed, or there are no such weights.
         """
         device_of(device)
         from mt_nodes.runs.models.answers import Answering
@@ -58,8 +55,7 @@ class DrivingModel:
     def __call__(self, image: npt.NDArray[np.uint8], stamp_ns: int | None = None) -> Output | None:
         """Return the command for a picture (H, W, 3) uint8, red, green, blue; None before it has seen enough.
 
-        Raises:
-            ValueError: the picture has another shape.
+        Raises ValueError: the picture has another shape.
         """
         if stamp_ns is not None:
             if self._stamp_ns is not None and abs(stamp_ns - self._stamp_ns) > _GAP_NS:
@@ -77,8 +73,7 @@ class DrivingModel:
 def weights_path(text: str) -> Path:
     """Return the file that ``weights`` of a stack file means.
 
-    Raises:
-        UsageError: an environment variable is not set, or there is no such file; says what to type.
+    Raises UsageError: an environment variable is not set, or there is no such file; says what to type.
     """
     found = _VARIABLE.fullmatch(text)
     if found:

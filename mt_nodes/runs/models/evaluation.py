@@ -38,8 +38,7 @@ class Errors:
 def errors_of(predicted: Floats, driven: Floats) -> list[Errors]:
     """Return the errors of speed and steering, (M, 2) each.
 
-    Raises:
-        ValueError: there is nothing to compare, or the two differ in shape.
+    Raises ValueError: there is nothing to compare, or the two differ in shape.
     """
     if predicted.shape != driven.shape or not len(predicted):
         got = f"{predicted.shape} said and {driven.shape} driven"

@@ -12,8 +12,7 @@ from mt_nodes.base.errors import UsageError
 def torch_module(name: str = "torch") -> ModuleType:
     """Return ``torch``, or a package that builds on it; called before anything that imports it by itself.
 
-    Raises:
-        UsageError: it is not installed; says what to type.
+    Raises UsageError: it is not installed; says what to type.
     """
     try:
         return importlib.import_module(name)
@@ -25,9 +24,7 @@ def device_of(name: str) -> str:
     """Return a device that is there, ``cpu``, ``cuda`` or ``cuda:N``, and have it compute the same every time.
 
     A processor is told to compute with one thread: sums of floats depend on how they are shared out.
-
-    Raises:
-        UsageError: PyTorch is not installed, does not know the device, or does not find it.
+    Raises UsageError: PyTorch is not installed, does not know the device, or does not find it.
     """
     torch = torch_module()
     try:

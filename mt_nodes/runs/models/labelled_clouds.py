@@ -52,8 +52,7 @@ class LabelledCloud:
     def message(self, frame_id: str = "velodyne", raised_m: float = 0.0) -> Cloud:
         """Return it as a message that bears the owners, too: row + 1, and 0 for the background.
 
-        Args:
-            raised_m: what is added to z, for a frame on the road.
+        ``raised_m``: what is added to z, for a frame on the road.
         """
         rows = np.zeros(len(self.points), dtype=_LAYOUT)
         for i, field in enumerate(_FIELDS):

@@ -103,8 +103,7 @@ class LapResult:
 def lap_result(trace: Trace, keeping: LaneKeeping, line_m: Floats) -> LapResult:
     """Return the figures of a drive until it had gone once around, or of all of it.
 
-    Args:
-        line_m: (K, 2) places of another drive on the same way, whose line this one's is compared with.
+    ``line_m``: (K, 2) places of another drive on the same way, whose line this one's is compared with.
     """
     way_m = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(trace.ego[:, :2], axis=0), axis=1))])
     around = _around(trace, keeping)

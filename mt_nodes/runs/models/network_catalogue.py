@@ -63,11 +63,7 @@ NETWORKS = {
 
 
 def network_named(name: str, where: str = "network") -> Network:
-    """Return a network.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
+    """Return a network. Raises UsageError: there is none of that name."""
     if name not in NETWORKS:
         raise UsageError(f"{where}: no network '{name}'{suggest(name, NETWORKS)}")
     return NETWORKS[name]

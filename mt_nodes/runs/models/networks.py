@@ -61,11 +61,8 @@ class ChannelsFirst(nn.Module):  # type: ignore[misc]
 def make_network(name: str, size: tuple[int, int], trunk: Path | None = None) -> nn.Module:
     """Return a network with random weights, for pictures of a size (height, width).
 
-    Args:
-        trunk: file of weights for the part that torchvision has, of ``resnet101`` and ``vgg16``.
-
-    Raises:
-        UsageError: no such network, pictures too small for it, a trunk that is none.
+    ``trunk``: file of weights for the part that torchvision has, of ``resnet101`` and ``vgg16``.
+    Raises UsageError: no such network, pictures too small for it, a trunk that is none.
     """
     network = network_named(name)
     convolutions = _TRUNKS[name]() if name not in _VISION else _vision(name, trunk)
@@ -150,8 +147,7 @@ def _vision(name: str, trunk: Path | None) -> nn.Module:
 def _load_trunk(whole: nn.Module, trunk: Path) -> None:
     """Put a file of torchvision's weights in; those of its last layers are not needed.
 
-    Raises:
-        UsageError: it cannot be read, or is of another network.
+    Raises UsageError: it cannot be read, or is of another network.
     """
     from mt_nodes.runs.models.torch_files import read_torch
 

@@ -35,9 +35,7 @@ class Preparation:
         """Return (3, height, width) luma and two of colour of a picture (H, W, 3), red, green, blue.
 
         Luma and colour are those of BT.601 as OpenCV has them, colour about 128.
-
-        Raises:
-            ValueError: the picture has another shape or type.
+        Raises ValueError: the picture has another shape or type.
         """
         import cv2
 

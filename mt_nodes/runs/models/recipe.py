@@ -61,8 +61,7 @@ def spread_of(targets: Floats, mirrored: bool) -> tuple[Floats, Floats]:
 def augmented(planes: Bytes, targets: Floats, recipe: Recipe, draws: Floats) -> tuple[npt.NDArray[np.float32], Floats]:
     """Return windows (K, T, 3, H, W), and what is wanted (K, 2), changed as a recipe says.
 
-    Args:
-        draws: (2, K) numbers from 0 to 1: of brightness, and of whether a window is mirrored.
+    ``draws``: (2, K) numbers from 0 to 1: of brightness, and of whether a window is mirrored.
     """
     shown, aims = planes.astype(np.float32), targets.copy()
     if recipe.brightness:

@@ -123,11 +123,8 @@ def load_frames(
 ) -> Frames:
     """Read pictures with their labels, of one source after the other; equal names of drives in two are two drives.
 
-    Args:
-        progress: is told how many frames have been read.
-
-    Raises:
-        UsageError: there is no frame in them, or a drive of one source is interrupted by another.
+    ``progress``: is told how many frames have been read.
+    Raises UsageError: there is no frame in them, or a drive of one source is interrupted by another.
     """
     planes: list[Bytes] = []
     commands: list[tuple[float, float]] = []
@@ -147,9 +144,8 @@ def load_frames(
 def read_samples(folder: Path) -> list[Sample]:
     """Return the lines of a folder's ``samples.csv``.
 
-    Raises:
-        UsageError: there is none, a column is missing, a value is no number or none in the unit, a drive is
-            interrupted by another.
+    Raises UsageError: there is none, a column is missing, a value is no number or none in the unit, a drive is
+    interrupted by another.
     """
     path = folder / FILE
     if not path.is_file():
@@ -176,11 +172,7 @@ def read_samples(folder: Path) -> list[Sample]:
 
 
 def shown_in(folder: Path) -> Iterator[PictureSample]:
-    """Yield the frames of a folder.
-
-    Raises:
-        UsageError: as :func:`read_samples`, or a picture cannot be read.
-    """
+    """Yield the frames of a folder. Raises UsageError: as :func:`read_samples`, or a picture cannot be read."""
     import cv2
 
     for sample in read_samples(folder):
@@ -202,8 +194,7 @@ def write_samples(folder: Path, samples: Sequence[Sample]) -> None:
 def refuse_other_unit(speed_mps: float, steering_rad: float, where: str) -> None:
     """Refuse labels that are no finite numbers, or that no car reaches.
 
-    Raises:
-        UsageError: naming what it may be instead.
+    Raises UsageError: naming what it may be instead.
     """
     for name, value, most, mistaken in (
         ("speed_mps", speed_mps, _MOST_MPS, "km/h"),

@@ -21,8 +21,7 @@ def frames_of(
 ) -> Frames:
     """Return the prepared frames of folders and bags, one after the other.
 
-    Raises:
-        MtError: one is neither, or holds nothing that can be learned from, see the modules of each.
+    Raises MtError: one is neither, or holds nothing that can be learned from, see the modules of each.
     """
     for path in paths:
         if not exists(str(path)):

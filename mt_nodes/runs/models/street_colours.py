@@ -50,9 +50,8 @@ _GAMMA = 2.2
 class PixelHits:
     """What the rays of a picture meet.
 
-    Attributes:
-        any: (H·W,) whether a ray meets anything. Of those that do (N,): triangle, place (N, 3), direction (N, 3) with a
-            step of 1 m ahead, normal (N, 3) on the side that is looked at, whether the sun shines there, reflectivity.
+    ``any``: (H·W,) whether a ray meets anything. Of those that do (N,): triangle, place (N, 3), direction (N, 3) with a
+    step of 1 m ahead, normal (N, 3) on the side that is looked at, whether the sun shines there, reflectivity.
     """
 
     any: npt.NDArray[np.bool_]

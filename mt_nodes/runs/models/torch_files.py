@@ -16,11 +16,7 @@ from mt_nodes.base.errors import UsageError
 
 
 def read_torch(path: Path) -> dict[str, Any]:
-    """Return the mapping that ``torch.save`` wrote.
-
-    Raises:
-        UsageError: it cannot be read, or holds something else.
-    """
+    """Return the mapping that ``torch.save`` wrote. Raises UsageError: it cannot be read, or holds something else."""
     try:
         data = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
@@ -36,8 +32,7 @@ def read_torch(path: Path) -> dict[str, Any]:
 def write_torch(path: Path, data: Mapping[str, Any]) -> None:
     """Write a mapping of plain values and tensors, whole or not at all.
 
-    Raises:
-        InfrastructureError: it cannot be written.
+    Raises InfrastructureError: it cannot be written.
     """
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
     try:

@@ -52,15 +52,14 @@ def train(
 ) -> list[EpochReport]:
     """Train a network and return what each epoch brought.
 
+    Raises UsageError: too few frames, a training in ``out`` already, or none that goes on; no such device.
+    InfrastructureError: the loss is no number any more, or the disk is full.
+
     Args:
         frames: prepared as ``prepared`` says. out: directory of the training. device: ``cpu``, ``cuda`` or ``cuda:N``.
         trunk: file of weights that a trunk of torchvision begins with.
         resume: go on with the training in ``out``, of the same frames and recipe (more epochs may be asked for).
         progress: is told of each epoch, those before a resumption too.
-
-    Raises:
-        UsageError: too few frames, a training in ``out`` already, or none that goes on; no such device.
-        InfrastructureError: the loss is no number any more, or the disk is full.
     """
     training = _Training(frames, prepared, recipe, out, device_of(device), trunk)
     if resume:
@@ -110,11 +109,7 @@ class _Training:
         return report
 
     def resume(self) -> None:
-        """Take up the last epoch.
-
-        Raises:
-            UsageError: there is none, or it is of another recipe or other frames.
-        """
+        """Take up the last epoch. Raises UsageError: there is none, or it is of another recipe or other frames."""
         if not (self._out / CHECKPOINT).is_file():
             raise UsageError(f"{self._out}: got no {CHECKPOINT}, expected a training to go on with")
         checkpoint = read_torch(self._out / CHECKPOINT)

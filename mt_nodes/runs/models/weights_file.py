@@ -72,8 +72,7 @@ class Weights:
     def save(self, path: Path, half: bool = False) -> None:
         """Write the file, whole or not at all; ``half`` keeps numbers of 16 bits, in half the room.
 
-        Raises:
-            InfrastructureError: it cannot be written.
+        Raises InfrastructureError: it cannot be written.
         """
         tensors = {key: value.detach().cpu() for key, value in self.network.state_dict().items()}
         if half:
@@ -85,8 +84,7 @@ class Weights:
 def load_weights(path: Path) -> Weights:
     """Read a trained model, ready to be asked (evaluation mode, on the processor).
 
-    Raises:
-        UsageError: no such file, no such format, a network that is not known or does not fit, numbers that are none.
+    Raises UsageError: no such file, no such format, a network that is not known or does not fit, numbers that are none.
     """
     data = read_torch(path)
     if data.get("format") != FORMAT or not {"about", "tensors"} <= set(data):

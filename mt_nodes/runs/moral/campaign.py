@@ -19,7 +19,7 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from mt_nodes.base.directories import cannot_write, of_the_disk
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import write_result
 from mt_nodes.base.stats.intervals import holm
 from mt_nodes.runs.loop.episode import Side
 from mt_nodes.runs.moral.base import UNKNOWN, VIOLATED, DilemmaCase

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.report.junit import JunitCase, write_entries

@@ -67,8 +67,7 @@ class CommandsFile:
 def read_commands(directory: Path) -> list[CommandPair]:
     """Return what was commanded in a run of cases, in the order in which it was played, each pair of a case once.
 
-    Raises:
-        UsageError: there is no such file. InfrastructureError: a line is damaged.
+    Raises UsageError: there is no such file. InfrastructureError: a line is damaged.
     """
     path = directory / FILE
     if not path.is_file():

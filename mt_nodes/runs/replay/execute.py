@@ -18,11 +18,10 @@ from mt_nodes.engine import callable_arm
 from mt_nodes.engine.arm import Arm, await_ready, launch, restart
 from mt_nodes.engine.finish import Tables
 from mt_nodes.engine.first_pairs import FirstPairs
-from mt_nodes.engine.followups import FollowupMaker
+from mt_nodes.engine.followups import FollowupMaker, RecordedFollowups
 from mt_nodes.engine.judging import Engine
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.realtime import Realtime
-from mt_nodes.engine.recorded_draws import RecordedFollowups
 from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Progress, Recorder
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.engine.summary.summary import RelationInfo
@@ -44,6 +43,8 @@ def execute(
 
     Bundles that cannot be read end as ERROR, each with its reason, and the run goes on; damage of a bag is told after
     all that could be read of it was judged, and so was every other bag.
+    Raises UsageError: the stack cannot be started as its file says; nothing was offered. InfrastructureError: the
+    results cannot be written.
 
     Args:
         run: what to do.
@@ -51,10 +52,6 @@ def execute(
         listen: called with each journal and ledger line, as it was written.
         progress: called with each group of verdicts.
         show: called with the verdicts of a pair and what they were judged by.
-
-    Raises:
-        UsageError: the stack cannot be started as its file says; nothing was offered.
-        InfrastructureError: the results cannot be written.
     """
     play = partial(_played, run, open_arms, progress)
     return record_run(run, play, listen, show, report=run.request.report)
@@ -71,9 +68,7 @@ def record_run(
     """Keep what is played, and return the summary; ``play`` returns what ended it early, see :func:`play_to_end`.
 
     Without a ``report`` the summary is all that is made at the end.
-
-    Raises:
-        InfrastructureError: the results cannot be written.
+    Raises InfrastructureError: the results cannot be written.
     """
     try:
         with Recorder(run, listen, show) as recorder:
@@ -95,13 +90,12 @@ def play_to_end(
 ) -> dict[str, Any]:
     """Get ready with ``begin``, go on with what that returns, and return what ended it early.
 
+    Raises UsageError: it could not even get ready.
+
     Args:
         out: results directory.
         begin: gets ready; what it puts on the stack is done at the end.
         died: called when the stack died; it keeps that, so that no resumed run ends as if nothing had been.
-
-    Raises:
-        UsageError: it could not even get ready.
     """
     trouble: dict[str, Any] = {}
     ready = False

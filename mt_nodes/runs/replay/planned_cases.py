@@ -22,8 +22,7 @@ from mt_nodes.stacks.stack import Stack
 def plan_of(request: ReplayRequest, stack: Stack) -> CasePlan | None:
     """Return the cases of a request, None of one without.
 
-    Raises:
-        UsageError: the file is none, or they cannot be run so; names the file and the case.
+    Raises UsageError: the file is none, or they cannot be run so; names the file and the case.
     """
     if not request.cases:
         return None
@@ -53,11 +52,7 @@ def schedule_of(plan: CasePlan | None) -> Schedule:
 def refuse_missing_frames(plan: CasePlan, request: ReplayRequest, sources: Sequence[Source]) -> None:
     """Refuse cases whose frames are in no bag.
 
-    Args:
-        sources: of all bags, one an episode.
-
-    Raises:
-        UsageError: names the file, the case and what the bag has.
+    ``sources``: of all bags, one an episode. Raises UsageError: names the file, the case and what the bag has.
     """
     for i, case in enumerate(plan.cases):
         where = f"{request.cases}: cases[{i}]"

@@ -58,11 +58,7 @@ class PlayResult:
         """Nothing to keep: the pairs are ERROR."""
 
     def violated(self, pair: Pair) -> bool:
-        """Tell whether a pair was violated.
-
-        Raises:
-            InfrastructureError: it ended in ERROR: nobody knows.
-        """
+        """Tell whether a pair was violated. Raises InfrastructureError: it ended in ERROR: nobody knows."""
         verdicts = [v for v in self.collected if v.pair == pair]
         if error := next((v for v in verdicts if v.outcome is Outcome.ERROR), None):
             raise InfrastructureError(error.judgement.reason)
@@ -91,8 +87,7 @@ class ReplayBench:
     def play(self, played: P, settings: PlaySettings, episodes: Sequence[Episode]) -> P:
         """Play episodes once, and return ``played`` with what came of it.
 
-        Raises:
-            InfrastructureError: the stack died.
+        Raises InfrastructureError: the stack died.
         """
         self.plays += 1
         if self._worn:

@@ -64,11 +64,7 @@ class Run(SuiteRun[ReplayRequest]):
 
     @classmethod
     def make(cls, request: ReplayRequest, out: Path) -> Run:
-        """Load and check what the request names.
-
-        Raises:
-            UsageError: saying what to type instead.
-        """
+        """Load and check what the request names. Raises UsageError: saying what to type instead."""
         plugins.add_directories(map(Path, request.plugins))
         stack = with_faults(load_stack(request.stack, request.stack_settings), request.faults)
         check_request(request, stack)
@@ -139,6 +135,11 @@ class Run(SuiteRun[ReplayRequest]):
                     yield found
         except InfrastructureError as error:
             self.damage.bags[str(source.reader.path)] = error
+
+    @property
+    def most_evidence(self) -> int | None:
+        """Of how many violated pairs of each relation evidence is kept, None: of all."""
+        return self.request.most_evidence
 
     @property
     def input_condition(self) -> dict[str, Any]:
@@ -293,8 +294,7 @@ def _source_for(
 def _first_readable(source: Source) -> Bundle | None:
     """Return the first bundle that can be understood, None of a bag without any.
 
-    Raises:
-        MtError: there are bundles, and none can be understood; or the bag is damaged before its first one.
+    Raises MtError: there are bundles, and none can be understood; or the bag is damaged before its first one.
     """
     wrong: Unreadable | None = None
     for found in source.readings():

@@ -16,8 +16,7 @@ from mt_nodes.runs.replay.replay_run import Run
 def transform_warnings(run: Run) -> list[str]:
     """Return a line for each recording in which nothing is in a frame that ``--transforms`` places.
 
-    Raises:
-        UsageError: the file cannot be read.
+    Raises UsageError: the file cannot be read.
     """
     if not run.request.transforms:
         return []

@@ -80,8 +80,7 @@ class Shower:
     def _played(self, finished: RecordedPair) -> Path:
         """Play a pair of which no evidence was kept again, and return where its evidence is now.
 
-        Raises:
-            MtError: it cannot be played, or does not end as it did.
+        Raises MtError: it cannot be played, or does not end as it did.
         """
         out = self._dir / FOLDER / "played" / str(finished.pair).replace("/", "_")
         if out.exists():

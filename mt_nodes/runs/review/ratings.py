@@ -47,8 +47,7 @@ class Rating:
     def read(cls, row: Any, where: str) -> Rating:
         """Read what a page sent; nothing of it is trusted.
 
-        Raises:
-            UsageError: it is no rating; says what was got and what was expected.
+        Raises UsageError: it is no rating; says what was got and what was expected.
         """
         if not isinstance(row, dict):
             raise UsageError(f"{where}: got {type(row).__name__}, expected a mapping with {', '.join(_KEYS)}")
@@ -76,8 +75,7 @@ class Ratings:
     def __init__(self, path: Path, cases: Iterable[str]) -> None:
         """Open it, for ``cases`` of the review alone.
 
-        Raises:
-            MtError: another process writes to it, or it is damaged.
+        Raises MtError: another process writes to it, or it is damaged.
         """
         self._file, self.path = LineFile(path), path
         self._cases = frozenset(cases)
@@ -90,11 +88,7 @@ class Ratings:
         self._file.close()
 
     def add(self, rating: Rating) -> bool:
-        """Append a rating; False where it says nothing new.
-
-        Raises:
-            UsageError: the review has no such case.
-        """
+        """Append a rating; False where it says nothing new. Raises UsageError: the review has no such case."""
         if rating.case not in self._cases:
             raise UsageError(f"got a rating of case '{rating.case}', which is none of this review")
         if self.latest.get((rating.case, rating.rater)) == rating:
@@ -111,8 +105,7 @@ class Ratings:
 def read_ratings(path: Path) -> dict[tuple[str, str], Rating]:
     """Return the last rating of each (case, rater); none where there is no file.
 
-    Raises:
-        MtError: a line is damaged, or no rating.
+    Raises MtError: a line is damaged, or no rating.
     """
     found: dict[tuple[str, str], Rating] = {}
     for number, line in enumerate(read_lines(path) if path.exists() else (), start=1):
@@ -124,8 +117,7 @@ def read_ratings(path: Path) -> dict[tuple[str, str], Rating]:
 def read_download(path: Path, review: str) -> list[Rating]:
     """Return the ratings of a file that a page without a server made.
 
-    Raises:
-        UsageError: it is none, or of another review.
+    Raises UsageError: it is none, or of another review.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

@@ -27,11 +27,7 @@ def served_page(sample: Sample) -> str:
 
 
 def whole_page(sample: Sample, results_dir: Path) -> str:
-    """Return the page that holds all cases.
-
-    Raises:
-        OSError: what is shown of a case is gone.
-    """
+    """Return the page that holds all cases. Raises OSError: what is shown of a case is gone."""
     cases = {one: json.loads(case_file(results_dir, one).read_text(encoding="utf-8")) for one in _ids(sample)}
     return _page(sample, {"review": sample.review, "ids": _ids(sample), "cases": cases}, ALONE)
 

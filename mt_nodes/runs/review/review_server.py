@@ -37,11 +37,7 @@ class ReviewServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, results_dir: Path, sample: Sample, ratings: Ratings, port: int = 0) -> None:
-        """Bind.
-
-        Raises:
-            UsageError: the port is taken.
-        """
+        """Bind. Raises UsageError: the port is taken."""
         try:
             super().__init__((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -94,11 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(why.status, json.dumps({"error": str(why)}).encode(), "application/json")
 
     def _requested_path(self) -> str:
-        """Return what is asked for, behind the secret.
-
-        Raises:
-            _Refused: it is not for us, or from another page.
-        """
+        """Return what is asked for, behind the secret. Raises _Refused: it is not for us, or from another page."""
         if self.headers.get("Host") not in self.server.hosts:
             raise _Refused(HTTPStatus.FORBIDDEN)
         origin = self.headers.get("Origin")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.journal import read_journal
 
@@ -63,11 +63,7 @@ class Sample:
 
     @classmethod
     def load(cls, directory: Path) -> Sample | None:
-        """Read what :meth:`save` wrote, None where there is none.
-
-        Raises:
-            InfrastructureError: it is damaged.
-        """
+        """Read what :meth:`save` wrote, None where there is none. Raises InfrastructureError: it is damaged."""
         path = directory / FILE
         if not path.exists():
             return None
@@ -85,15 +81,14 @@ def draw(
 ) -> Sample:
     """Draw cases, at random in each stratum; one that cannot be shown makes way for the next.
 
+    Raises UsageError: nothing was decided, or nothing can be shown.
+
     Args:
         results_dir: of a finished run.
         becauses: why each relation should hold.
         counts: see :func:`shares`.
         show: makes what is shown of a case; says why it cannot, "" when it can.
         seed: of the draw. raters: how many ratings a case is to have.
-
-    Raises:
-        UsageError: nothing was decided, or nothing can be shown.
     """
     strata = by_stratum(read_journal(results_dir / "result.jsonl"))
     if not any(strata.values()):
@@ -117,8 +112,7 @@ def draw(
 def shares(cases: int) -> dict[str, int]:
     """Return how many of so many cases are of each stratum, at least one of each.
 
-    Raises:
-        UsageError: they are fewer than strata.
+    Raises UsageError: they are fewer than strata.
     """
     if cases < len(_OF_TEN):
         raise UsageError(

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a finished experiment on routes: ``routes.json``, and a picture of the worst pair of each relation."""
+"""Files of a finished experiment on routes: ``routes.json``, and a picture of the worst pair of each relation.
+
+A map made for routes: streets of uneven blocks, some of them missing, so that ways compete.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mt_nodes.base.directories import cannot_write
-from mt_nodes.base.jsonl import jsonable
-from mt_nodes.base.result_files import write_result
-from mt_nodes.data.hd_maps.hd_map import HdMap
+from mt_nodes.base.jsonl import jsonable, write_result
+from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.report.categories import render
 from mt_nodes.report.picture_colours import BLUE, VERMILLION
 from mt_nodes.runs.routes.route_run import RoutePair
+from mt_nodes.world.drive.grid_maps import grid
+from mt_nodes.world.drive.map_parts import parallel_line
+from mt_nodes.world.drive.road_map import Lane, RoadMap
 
 RESULT, PICTURE = "routes.json", "routes.png"
 
@@ -26,8 +32,7 @@ RESULT, PICTURE = "routes.json", "routes.png"
 def write_routes(out: Path, table: Mapping[str, Any], hd_map: HdMap, pairs: Sequence[RoutePair]) -> list[Path]:
     """Write the files and return their paths; there is no picture without a violated pair.
 
-    Raises:
-        InfrastructureError: they cannot be written.
+    Raises InfrastructureError: they cannot be written.
     """
     worst = worst_pairs(pairs)
     try:
@@ -78,3 +83,29 @@ def _panel(axes: Axes, hd_map: HdMap, pair: RoutePair) -> None:
         axes.plot(*place.xy_m, "x", color="black", markersize=10, markeredgewidth=3)
     axes.set_title(f"{pair.relation} {pair.number}\n{pair.reason}", fontsize=9)
     axes.set_aspect("equal", adjustable="datalim")
+
+
+NAME = "borough"
+_X_M, _Y_M = (0.0, 90.0, 260.0, 340.0, 560.0, 640.0), (0.0, 130.0, 200.0, 420.0, 500.0)
+#: Streets that are not there, from the crossing in this column and row to the right or upwards.
+_MISSING_RIGHT, _MISSING_UP = {(1, 1), (2, 3), (4, 2)}, {(2, 0), (3, 2), (1, 3)}
+
+
+def borough() -> HdMap:
+    """Return the lanes of the map."""
+    columns, rows = range(len(_X_M)), range(len(_Y_M))
+    crossings = {f"{i}_{j}": (_X_M[i], _Y_M[j]) for i in columns for j in rows}
+    right = [(f"{i}_{j}", f"{i + 1}_{j}") for i in columns[:-1] for j in rows if (i, j) not in _MISSING_RIGHT]
+    up = [(f"{i}_{j}", f"{i}_{j + 1}") for i in columns for j in rows[:-1] if (i, j) not in _MISSING_UP]
+    return _lanes_of(grid(NAME, crossings, [*right, *up]))
+
+
+def _lanes_of(road_map: RoadMap) -> HdMap:
+    lanes = [_lane(lane) for lane in road_map.lanes.values() if lane.on_road]
+    return HdMap(road_map.name, tuple(lanes))
+
+
+def _lane(lane: Lane) -> HdLane:
+    line = np.asarray(lane.middle_m, dtype=np.float64)
+    left, right = (parallel_line(line, side * lane.width_m / 2.0) for side in (1.0, -1.0))
+    return HdLane(lane.name, "driving", left, right)

@@ -20,7 +20,7 @@ from mt_nodes.stacks.stack import Stack
 REFERENCE, SERVICE = "reference_route_planner", "ros:"
 #: Ways this near to a closed place are closed.
 CLOSED_M = 4.0
-_TILE_M, _MOTORWAY_M = 100.0, 150.0
+_TILE_M, _MOTORWAY_M, _JUNCTION_M, _TURN_RAD = 100.0, 150.0, 30.0, 0.02
 Floats = npt.NDArray[np.float64]
 
 
@@ -34,8 +34,7 @@ class RoutePlanner(Protocol):
 class LanePlanner:
     """The reference planner: the shortest drive along the lanes of the map.
 
-    Args:
-        fault: one of :data:`FAULTS`, or empty.
+    ``fault``: one of :data:`FAULTS`, or empty.
     """
 
     def __init__(self, graph: LaneGraph, fault: str = "") -> None:
@@ -45,10 +44,17 @@ class LanePlanner:
         """Return the places of the cheapest drive."""
         graph = self._graph
         start, goal = (graph.nearest(*place.xy_m, place.yaw_rad) for place in (query.start, query.goal))
-        if self._fault == "goal_on_own_lane_behind" and graph.lane[start] == graph.lane[goal] and start != goal:
+        if self._passes(start, goal):
             return self._around(start, goal, query)
         rows = graph.shortest(start, goal, self._costs(query))
         return None if rows is None else graph.places_m[rows]
+
+    def _passes(self, start: int, goal: int) -> bool:
+        """Return whether a planted fault passes the goal, and reaches it only by the next round."""
+        lane = self._graph.lane
+        if self._fault == "goal_near_junction_passed":
+            return start != goal and STEP_M * (np.flatnonzero(lane == lane[goal])[-1] - goal) < _JUNCTION_M
+        return self._fault == "goal_on_own_lane_behind" and lane[start] == lane[goal] and start != goal
 
     def _costs(self, query: RouteQuery) -> Floats:
         weigh = FAULTS.get(self._fault)
@@ -58,11 +64,11 @@ class LanePlanner:
         return cost
 
     def _around(self, start: int, goal: int, query: RouteQuery) -> Floats | None:
-        """Leave the lane before looking for the goal, as a planner does that only compares lanes."""
+        """Leave the goal's lane before looking for the goal, as a planner does that only compares lanes."""
         graph, cost = self._graph, self._costs(query)
-        own = np.flatnonzero(graph.lane == graph.lane[start])
-        first = graph.shortest(start, int(own[-1]), cost)
-        following = graph.end[(graph.begin == own[-1]) & np.isfinite(cost)]
+        last = int(np.flatnonzero(graph.lane == graph.lane[goal])[-1])
+        first = graph.shortest(start, last, cost)
+        following = graph.end[(graph.begin == last) & np.isfinite(cost)]
         rest = graph.shortest(int(following[0]), goal, cost) if len(following) else None
         if first is None or rest is None:
             return None
@@ -82,6 +88,12 @@ def _tiles_avoided(graph: LaneGraph, query: RouteQuery) -> Floats:
     return np.asarray(graph.length_m + 150.0 * crosses)
 
 
+def _left_turns_avoided(graph: LaneGraph, query: RouteQuery) -> Floats:
+    """Each way of a left turn costs as much as a block, for the sake of smooth traffic."""
+    turn_rad = np.angle(np.exp(1j * (graph.yaw_rad[graph.end] - graph.yaw_rad[graph.begin])))
+    return np.asarray(graph.length_m * np.where(turn_rad > _TURN_RAD, 100.0, 1.0))
+
+
 def _own_length(graph: LaneGraph, query: RouteQuery) -> Floats:
     return graph.length_m
 
@@ -91,6 +103,8 @@ FAULTS: dict[str, Callable[[LaneGraph, RouteQuery], Floats]] = {
     "long_lanes_cheap": _long_lanes_cheap,
     "tiles_avoided": _tiles_avoided,
     "goal_on_own_lane_behind": _own_length,
+    "goal_near_junction_passed": _own_length,
+    "left_turns_avoided": _left_turns_avoided,
     "closure_unread": _own_length,
 }
 
@@ -110,11 +124,8 @@ def opened_planner(name: str, graph: LaneGraph, fault: str = "") -> Iterator[Rou
 def load_planner(name: str, graph: LaneGraph, fault: str = "") -> RoutePlanner:
     """Return the reference planner, or that of a user.
 
-    Args:
-        name: :data:`REFERENCE`; ``module:function``, called with a :class:`RouteQuery`; or ``ros:/service``.
-
-    Raises:
-        UsageError: no such planner, module, function or fault.
+    ``name``: :data:`REFERENCE`; ``module:function``, called with a :class:`RouteQuery`; or ``ros:/service``.
+    Raises UsageError: no such planner, module, function or fault.
     """
     if name == REFERENCE:
         if fault and fault not in FAULTS:

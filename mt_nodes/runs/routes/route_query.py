@@ -47,8 +47,7 @@ class PlannedRoute:
     def of(cls, answer: Any) -> PlannedRoute:
         """Read what a planner returned: None, or N points of at least two coordinates.
 
-        Raises:
-            ValueError: it is neither, or a coordinate is not finite.
+        Raises ValueError: it is neither, or a coordinate is not finite.
         """
         if answer is None or len(answer) == 0:
             return cls(np.empty((0, 2)))

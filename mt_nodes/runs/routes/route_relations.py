@@ -29,8 +29,7 @@ _NEAR_M = (10.0, 60.0)
 class RouteDraw:
     """The questions of one pair after the source question.
 
-    Attributes:
-        queries: what is asked next. known_m: a length that the check needs besides, such as that of a move.
+    ``queries``: what is asked next. ``known_m``: a length that the check needs besides, such as that of a move.
     """
 
     queries: tuple[RouteQuery, ...]
@@ -218,11 +217,8 @@ RELATIONS: tuple[RouteRelation, ...] = (
 def chosen_relations(names: Sequence[str], *, closes: bool) -> tuple[list[RouteRelation], dict[str, str]]:
     """Return the relations to judge, and those left out with the reason.
 
-    Args:
-        names: empty: all. closes: whether the planner can be told of closed roads.
-
-    Raises:
-        UsageError: there is no such relation, or none is left.
+    ``names``: empty: all. ``closes``: whether the planner can be told of closed roads.
+    Raises UsageError: there is no such relation, or none is left.
     """
     known = {relation.name: relation for relation in RELATIONS}
     for name in names:

@@ -22,11 +22,7 @@ from mt_nodes.world.drive.scenario_checks import checked
 
 
 class DriveMoves:
-    """What is tried of one pair of drives.
-
-    Args:
-        shrinker: tries it. driver: which pair it is.
-    """
+    """What is tried of one pair of drives. ``shrinker``: tries it. ``driver``: which pair it is."""
 
     def __init__(self, shrinker: Shrinker[Worlds, Drives], driver: DrivePlayer) -> None:
         self._shrinker, self._driver = shrinker, driver

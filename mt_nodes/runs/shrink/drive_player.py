@@ -83,12 +83,7 @@ class DrivePlayer:
         progress: called with the verdicts of every pair.
     """
 
-    def __init__(
-        self,
-        run: ScenarioRun,
-        arms: tuple[Arm, Arm],
-        progress: Progress = no_progress,
-    ) -> None:
+    def __init__(self, run: ScenarioRun, arms: tuple[Arm, Arm], progress: Progress = no_progress) -> None:
         assert run.only is not None, "one pair is driven"
         self._run, self._arms, self._progress = run, arms, progress
         (self.planned,), (self._offer,) = run.episodes, run.offers
@@ -105,8 +100,7 @@ class DrivePlayer:
     def play(self, form: Worlds) -> Drives:
         """Drive through both worlds of a form, in arms as fresh as the stack needs.
 
-        Raises:
-            InfrastructureError: the stack died.
+        Raises InfrastructureError: the stack died.
         """
         drives = Drives()
         Conductor(self.run_of(form), drives, drives.keep, self._progress, *self._arms, fresh=not self.plays).run()

@@ -149,11 +149,7 @@ class Player:
         return self._target
 
     def play(self, form: SmallerPair) -> RecordablePlay:
-        """Play a smaller form in arms as fresh as the stack needs.
-
-        Raises:
-            InfrastructureError: the stack died.
-        """
+        """Play a smaller form in arms as fresh as the stack needs. Raises InfrastructureError: the stack died."""
         run, suite = self._run, self.suite(form.relation)
         prepare = _Reduced(self, form, FollowupMaker(suite, run.request.seed, run.schedule))
         settings = replace(run.settings, suite=suite, only=self.pair, source_of_followups=prepare)

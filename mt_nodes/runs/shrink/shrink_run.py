@@ -12,9 +12,8 @@ from typing import Any
 
 from mt_nodes.base.directories import unused
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.base.jsonl import jsonable
+from mt_nodes.base.jsonl import jsonable, read_result, write_result
 from mt_nodes.base.plain_data import PlainData
-from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.base.stats.repeats import Confirm
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start
@@ -56,8 +55,7 @@ class ShrinkRequest(PlainData):
 class ShrinkRun(RunDirectory[ShrinkRequest]):
     """A shrinking, checked: what cannot be made small was refused while making it.
 
-    Attributes:
-        finished: the pair. subject: what is made small of it; the directory holds the run that plays it, too.
+    ``finished``: the pair. ``subject``: what is made small of it; the directory holds the run that plays it, too.
     """
 
     COMMAND, KEY = "mt shrink", "directory"
@@ -69,8 +67,7 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
     def make(cls, request: ShrinkRequest, out: Path) -> ShrinkRun:
         """Find the pair, and make the run that plays it again.
 
-        Raises:
-            MtError: the run, its bag or its stack is not what it was.
+        Raises MtError: the run, its bag or its stack is not what it was.
         """
         finished = RecordedPair.find(Path(request.directory), request.pair)
         refuse(finished)
@@ -85,9 +82,8 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
     def create(cls, request: ShrinkRequest, out: str | None) -> ShrinkRun:
         """Check what is asked, make the results directory (a new one below that of the run) and note it there.
 
-        Raises:
-            UsageError: the pair cannot be made small; says what to use instead.
-            MtError: the run, its bag or its stack is not what it was.
+        Raises UsageError: the pair cannot be made small; says what to use instead. MtError: the run, its bag or its
+        stack is not what it was.
         """
         name = request.pair.replace("/", "_")
         return super().create(request, out or str(unused(Path(request.directory) / "shrunk" / name)))
@@ -126,11 +122,7 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
 
 
 def refuse(finished: RecordedPair) -> None:
-    """Refuse a pair that there is nothing to make small of.
-
-    Raises:
-        UsageError: it was not violated.
-    """
+    """Refuse a pair that there is nothing to make small of. Raises UsageError: it was not violated."""
     what = f"{finished.directory}: pair '{finished.pair}'"
     if (outcome := finished.verdict.outcome) is not Outcome.VIOLATED:
         raise UsageError(f"{what} ended as {outcome.value}, expected a VIOLATED one; pairs.csv lists them")
@@ -146,6 +138,7 @@ def carry_out(
     """Shrink, keep what came of it, and return what ``shrunk.json`` holds.
 
     Whatever ends it early (an interruption, a stack that died) is in it, and the smallest form so far is kept.
+    Raises UsageError: the stack cannot be started as its file says. InfrastructureError: the results cannot be written.
 
     Args:
         shrinking: what to do.
@@ -153,10 +146,6 @@ def carry_out(
         listen: called with each journal and ledger line, as it was written.
         progress: called with each group of verdicts of a play.
         tell: called before each play, with its number and what is tried.
-
-    Raises:
-        UsageError: the stack cannot be started as its file says.
-        InfrastructureError: the results cannot be written.
     """
     request, run = shrinking.request, shrinking.run
     sessions: list[ShrinkSession] = []

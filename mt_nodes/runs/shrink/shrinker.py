@@ -137,12 +137,9 @@ class Shrinker(Generic[F, P]):
     def shrink(self, moves: Sequence[Callable[[], None]]) -> None:
         """Make it as small as the moves can and the budget allows.
 
-        Args:
-            moves: each tries forms that are smaller than :attr:`best`, by :meth:`tries`. One that comes again is left
-                out where nothing has become smaller since.
-
-        Raises:
-            MtError: the stack died, or the input is not that of the run.
+        ``moves``: each tries forms that are smaller than :attr:`best`, by :meth:`tries`. One that comes again is left
+        out where nothing has become smaller since.
+        Raises MtError: the stack died, or the input is not that of the run.
         """
         try:
             if not self._fails_at_all():

@@ -95,8 +95,7 @@ class ReplayPair:
     def make(cls, finished: RecordedPair, transport: str, bag: str, out: Path) -> ReplayPair:
         """Look the input up.
 
-        Raises:
-            MtError: run, bag or stack is not what it was; or of a live run nothing can be played again.
+        Raises MtError: run, bag or stack is not what it was; or of a live run nothing can be played again.
         """
         if not finished.live:
             return cls(Run.make(finished.request(transport, bag), out))
@@ -162,8 +161,7 @@ class DrivePair:
     def make(cls, finished: RecordedPair, transport: str, bag: str, out: Path) -> DrivePair:
         """Make both worlds of the ledger.
 
-        Raises:
-            MtError: run or stack is not what it was, or the worlds cannot be made again.
+        Raises MtError: run or stack is not what it was, or the worlds cannot be made again.
         """
         if bag:
             raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
@@ -214,8 +212,7 @@ class _BegunDrives:
 def subject_of(finished: RecordedPair, transport: str, bag: str, out: Path) -> Subject:
     """Return the pair of a finished run as something that can be made small.
 
-    Raises:
-        MtError: it cannot; says what to use instead.
+    Raises MtError: it cannot; says what to use instead.
     """
     kind = DrivePair if finished.driven else ReplayPair
     return kind.make(finished, transport, bag, out)

@@ -15,9 +15,7 @@ from mt_nodes.runs.shrink.shrinker import F, P, Shrinker
 def weaken(shrinker: Shrinker[F, P], axes: Sequence[Strength], form: Callable[[Relation], F | None]) -> None:
     """Turn each strength of the best form down as far as it still fails.
 
-    Args:
-        axes: strengths of its relation.
-        form: makes the best form of a weaker relation; None: there is none.
+    ``axes``: strengths of its relation. ``form``: makes the best form of a weaker relation; None: there is none.
     """
     if not axes:
         shrinker.note("strength: the relation's change has no parameter that could be weaker")

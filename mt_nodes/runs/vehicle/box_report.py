@@ -51,12 +51,11 @@ class BoxReport:
 def boxed(settings: BoxSettings, argv: Sequence[str], report: Path, keep: Sequence[int] = ()) -> tuple[str, ...]:
     """Return the command that runs another one in a box.
 
+    Raises UsageError: a device or a directory is not there; nothing would be in its place.
+
     Args:
         report: file that it tells what became of its layers: :func:`read_report`.
         keep: descriptors that the command inherits, beside 0 to 2.
-
-    Raises:
-        UsageError: a device or a directory is not there; nothing would be in its place.
     """
     for device in settings.devices:
         path = Path(device)
@@ -76,11 +75,7 @@ def boxed(settings: BoxSettings, argv: Sequence[str], report: Path, keep: Sequen
 
 
 def read_report(path: Path) -> BoxReport:
-    """Read what a box told.
-
-    Raises:
-        InfrastructureError: it has told nothing, since it did not come so far.
-    """
+    """Read what a box told. Raises InfrastructureError: it has told nothing, since it did not come so far."""
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -92,8 +87,7 @@ def read_report(path: Path) -> BoxReport:
 def what_can_be_boxed() -> BoxReport:
     """Return what this system allows, by trying it on a command that does nothing.
 
-    Raises:
-        InfrastructureError: the command does not come to its end.
+    Raises InfrastructureError: the command does not come to its end.
     """
     with tempfile.TemporaryDirectory(prefix="mt_box_") as place:
         report = Path(place) / "report.json"

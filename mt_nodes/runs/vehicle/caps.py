@@ -45,11 +45,7 @@ class _Limit:
 def capped(caps: Caps, proc: Path = Path("/proc/self")) -> Iterator[HeldLimits]:
     """Limit this process and all that it starts meanwhile; the groups go when the block ends.
 
-    Args:
-        proc: where the kernel tells of this process.
-
-    Raises:
-        UsageError: a core is named that there is not.
+    ``proc``: where the kernel tells of this process. Raises UsageError: a core is named that there is not.
     """
     how: dict[str, str] = {}
     lacking: dict[str, str] = {}
@@ -90,8 +86,7 @@ def _limits(caps: Caps) -> Iterator[_Limit]:
 def _grouped(limit: _Limit, proc: Path, ending: ExitStack) -> str:
     """Make a control group with one limit, move this process into it, and say which.
 
-    Raises:
-        OSError: it cannot be made, or has no such limit.
+    Raises OSError: it cannot be made, or has no such limit.
     """
     home = _home(limit.controller, proc)
     # Of the second version a group with processes has no limited groups in it, so ours is made beside that.
@@ -107,11 +102,7 @@ def _grouped(limit: _Limit, proc: Path, ending: ExitStack) -> str:
 
 
 def _home(controller: str, proc: Path) -> Path:
-    """Return the group of this process that a controller belongs to.
-
-    Raises:
-        OSError: there is none.
-    """
+    """Return the group of this process that a controller belongs to. Raises OSError: there is none."""
     groups = dict(_groups(proc))
     mounts = dict(_mounts(proc))
     for key in (controller, ""):  # of the second version all controllers are in one tree

@@ -27,8 +27,7 @@ _NEED_FREE = 1.0
 def check_vehicle(config: LiveConfig | None = None, net: Path = Path("/sys/class/net")) -> Iterator[Finding]:
     """Look at what keeps tests off the vehicle on this computer, and at what a configuration asks of it.
 
-    Args:
-        config: of ``mt live``; None: only the computer is looked at. net: where the kernel lists interfaces.
+    ``config``: of ``mt live``; None: only the computer is looked at. ``net``: where the kernel lists interfaces.
     """
     yield from _layers()
     yield from _buses(net)
@@ -43,8 +42,7 @@ def check_vehicle(config: LiveConfig | None = None, net: Path = Path("/sys/class
 def refuse_what_is_not_safe(config: LiveConfig) -> None:
     """Refuse a computer and a configuration in which an error is found.
 
-    Raises:
-        UsageError: naming each, and what to do about it.
+    Raises UsageError: naming each, and what to do about it.
     """
     found = [f"{row.title}: {row.detail} ({row.fix})" for row in check_vehicle(config) if row.level == "error"]
     if found:

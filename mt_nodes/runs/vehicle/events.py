@@ -17,11 +17,7 @@ UNREAD_S = 2.0
 
 
 class EventWriter:
-    """The telling end.
-
-    Args:
-        descriptor: of the pipe; None where nobody asked to be told. now_s: monotonic.
-    """
+    """The telling end. ``descriptor``: of the pipe; None where nobody asked to be told. ``now_s``: monotonic."""
 
     def __init__(self, descriptor: int | None, now_s: Callable[[], float] = time.monotonic) -> None:
         self._descriptor, self._now_s = descriptor, now_s

@@ -39,8 +39,7 @@ def lacking_for(
 ) -> dict[str, str]:
     """Return why limits that were asked for may not hold, by name of the setting.
 
-    Args:
-        environ: of the instance. which: finds a program.
+    ``environ``: of the instance. ``which``: finds a program.
     """
     found = {}
     if gpu.devices and box.use != "off" and not any("nvidia" in device or "/dri" in device for device in box.devices):

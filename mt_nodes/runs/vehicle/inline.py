@@ -68,11 +68,7 @@ class InlineConfig:
 
 
 def inline_config(given: Mapping[str, Any], where: str) -> InlineConfig:
-    """Check a configuration.
-
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
-    """
+    """Check a configuration. Raises UsageError: naming the key, what was got and what was expected."""
     config: InlineConfig = build(InlineConfig, given, where)
     _check_topics(config.topics, where)
     if not config.permits:
@@ -95,9 +91,5 @@ def _check_topics(topics: Sequence[Between], where: str) -> None:
 
 
 def load_inline_config(path: Path) -> InlineConfig:
-    """Read a configuration file.
-
-    Raises:
-        UsageError: naming file, key, what was got and what was expected.
-    """
+    """Read a configuration file. Raises UsageError: naming file, key, what was got and what was expected."""
     return inline_config(read_mapping(path), str(path))

@@ -56,11 +56,7 @@ def cause(why: str) -> str:
 
 
 def checked(signal: SafetySignal, where: str) -> SafetySignal:
-    """Refuse a signal that says nothing, or anything.
-
-    Raises:
-        UsageError: naming what was got and what was expected.
-    """
+    """Refuse a signal that says nothing, or anything. Raises UsageError: naming what was got and what was expected."""
     if not signal.topic or not signal.type:
         raise UsageError(f"{where}: got topic '{signal.topic}' and type '{signal.type}', expected both")
     if (signal.equals is None) == (not signal.within):
@@ -113,13 +109,11 @@ class Interlock:
     was published before counts no more. Nobody is surprised by a test that begins or goes on by itself.
 
     All instants are of one clock that never goes back and counts a sleep of the computer, too.
+    Raises UsageError: no permit is named.
 
     Args:
         armed: whether the user said so on the command line.
         permits: what must hold: standstill, or that the vehicle is disengaged. dead_man: what the operator holds.
-
-    Raises:
-        UsageError: no permit is named.
     """
 
     def __init__(self, armed: bool, permits: Sequence[SafetySignal], dead_man: SafetySignal) -> None:
@@ -157,8 +151,7 @@ class Interlock:
     def permission(self, now_s: float, against: str = "") -> Permission:
         """Return what is granted at an instant; to be asked before each change of input.
 
-        Args:
-            against: what else stands against it; the switch must be let go and pressed anew after that, too.
+        ``against``: what else stands against it; the switch must be let go and pressed anew after that, too.
         """
         if hindrance := self._notice(now_s, against):
             return Permission(False, hindrance)

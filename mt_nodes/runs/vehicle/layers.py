@@ -152,8 +152,7 @@ def named_sockets() -> tuple[str, ...]:
 def memory(sockets: Sequence[str]) -> None:
     """Have shared memory and message queues of one's own, nothing of what services keep in ``/run``, no named sockets.
 
-    Args:
-        sockets: paths that are covered, where they can be reached at all.
+    ``sockets``: paths that are covered, where they can be reached at all.
     """
     _call("unshare", _NEW_IPC)
     Path("/dev/shm").mkdir(exist_ok=True)
@@ -191,9 +190,7 @@ def sockets() -> None:
 
     That is io_uring, by which sockets could be had, too; user namespaces, which give every capability back in what
     is made there; typing into terminals; keys that are kept for all processes of a user.
-
-    Raises:
-        OSError: or this kind of machine is not known.
+    Raises OSError: or this kind of machine is not known.
     """
     if os.uname().machine not in _MACHINES:
         raise OSError(errno.ENOSYS, f"not known which calls a {os.uname().machine} has")

@@ -79,9 +79,7 @@ def leaks_in_arm(found: Collection[GraphEndpoint], watched: LeakQuery, ours: Col
     """Return who, in the domain of an arm, would carry a test's commands out, the stack's own nodes among them.
 
     A stack publishes commands there, as it is meant to; whoever takes them would act on them.
-
-    Args:
-        ours: nodes that hear what the stack says.
+    ``ours``: nodes that hear what the stack says.
     """
     acts = (SUBSCRIPTION, SERVER, ACTION_SERVER)
     leaks = [
@@ -99,8 +97,7 @@ def leaks_in_live(
 ) -> list[str]:
     """Return who came into the live domain since it was looked at first, and could bring a test's commands there.
 
-    Args:
-        before: what was there before the first test. ours: nodes of the suite, which may have subscriptions alone.
+    ``before``: what was there before the first test. ``ours``: nodes of the suite, which may have subscriptions alone.
     """
     commands = (PUBLISHER, CLIENT, ACTION_CLIENT)
     new = [one for one in found if one.role in commands and one not in set(before)]

@@ -27,8 +27,7 @@ Take = Callable[[int, int, memoryview], None]
 class OfferServer:
     """The relay's end: hears whoever connects, in a thread of its own, until :meth:`close`.
 
-    Args:
-        path: of the socket; a file that is there is taken away. take: is given topic number, stamp and message.
+    ``path``: of the socket; a file that is there is taken away. ``take``: is given topic number, stamp and message.
     """
 
     def __init__(self, path: Path, take: Take) -> None:
@@ -80,11 +79,7 @@ class OfferServer:
 
 
 class Offers:
-    """The mutator's end.
-
-    Raises:
-        InfrastructureError: there is no relay.
-    """
+    """The mutator's end. Raises InfrastructureError: there is no relay."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -96,8 +91,7 @@ class Offers:
     def offer(self, number: int, stamp_ns: int, data: bytes) -> None:
         """Offer what may take the place of the original of a stamp, on the topic of this number.
 
-        Raises:
-            InfrastructureError: the relay is gone.
+        Raises InfrastructureError: the relay is gone.
         """
         try:
             self._socket.sendall(_HEADER.pack(number, stamp_ns, len(data)))

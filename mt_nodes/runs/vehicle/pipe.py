@@ -30,29 +30,18 @@ class Pipe:
         self._end, self._lock = end, threading.Lock()
 
     def message(self, number: int, data: bytes) -> None:
-        """Send a serialized message of the topic of this number.
-
-        Raises:
-            InfrastructureError: the other end is gone.
-        """
+        """Send a serialized message of the topic of this number. Raises InfrastructureError: the other end is gone."""
         self._send(number, data)
 
     def report(self, data: Mapping[str, Any]) -> None:
-        """Send plain data, of 4096 bytes at most.
-
-        Raises:
-            InfrastructureError: the other end is gone.
-        """
+        """Send plain data, of 4096 bytes at most. Raises InfrastructureError: the other end is gone."""
         self._send(_REPORT, json.dumps(data).encode())
 
     def received(self, topics: int) -> Iterator[tuple[int, bytes] | dict[str, Any]]:
         """Yield messages (number of the topic, bytes) and reports as they come, until the other end is gone.
 
-        Args:
-            topics: how many there are.
-
-        Raises:
-            InfrastructureError: what came is neither a message of a topic nor a report, or is too long.
+        ``topics``: how many there are.
+        Raises InfrastructureError: what came is neither a message of a topic nor a report, or is too long.
         """
         while (header := exactly(self._end, _HEADER.size)) is not None:
             number, length = _HEADER.unpack(header)

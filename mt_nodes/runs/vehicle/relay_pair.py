@@ -26,10 +26,8 @@ MOST_IDLE = 3
 class RelayPair:
     """Relays of one run. The standby itself takes over; here it gets a successor, and a relay is begun without one.
 
-    Raises:
-        IsolationError: somebody else publishes what only the relay may.
-        UsageError: the configuration cannot be carried out.
-        InfrastructureError: the relay cannot be started.
+    Raises IsolationError: somebody else publishes what only the relay may. UsageError: the configuration cannot be
+    carried out. InfrastructureError: the relay cannot be started.
     """
 
     def __init__(self, config: InlineConfig, out: Path, armed: bool) -> None:

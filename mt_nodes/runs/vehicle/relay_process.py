@@ -37,13 +37,7 @@ class RelayProcess:
     """
 
     def __init__(
-        self,
-        config: InlineConfig,
-        out: Path,
-        armed: bool,
-        baton: Baton,
-        number: int,
-        after: RelayProcess | None = None,
+        self, config: InlineConfig, out: Path, armed: bool, baton: Baton, number: int, after: RelayProcess | None = None
     ) -> None:
         #: Read for what it tells.
         reading, telling = os.pipe()

@@ -11,9 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.jsonl import LineFile
+from mt_nodes.base.jsonl import LineFile, write_result
 from mt_nodes.base.processes import Child, Process
-from mt_nodes.base.result_files import write_result
 from mt_nodes.runs.vehicle.inline import InlineConfig
 from mt_nodes.runs.vehicle.interlock import cause
 from mt_nodes.runs.vehicle.relay_pair import RelayPair
@@ -49,10 +48,8 @@ class StandingIn:
     def run(self, over: Callable[[], bool]) -> dict[str, Any]:
         """Stand in until ``over()``; return the summary, which is in the directory, too.
 
-        Raises:
-            IsolationError: somebody else publishes what only the relay may.
-            UsageError: the configuration cannot be carried out.
-            InfrastructureError: the relay cannot be started.
+        Raises IsolationError: somebody else publishes what only the relay may. UsageError: the configuration cannot be
+        carried out. InfrastructureError: the relay cannot be started.
         """
         with closing(LineFile(self._out / RECORD)) as record:
             relays = RelayPair(self._config, self._out, self._armed)

@@ -51,9 +51,7 @@ class CloudForm:
         """Return the inputs of a network, in the order of its ports, of points (N, 4) x, y, z, intensity.
 
         The order in which points came is nothing to it.
-
-        Raises:
-            UsageError: the network's file names other inputs than the layout makes.
+        Raises UsageError: the network's file names other inputs than the layout makes.
         """
         inside = _in_order(self._inside(points))
         if self.layout == "raw":

@@ -62,8 +62,7 @@ def _anchors(value: Any, where: str) -> tuple[Anchor, ...]:
 class NetworkStack:
     """What networks of all kinds have in common.
 
-    Attributes:
-        file: of the network. kind: ``onnx`` or ``torchscript``. output: name of what it says.
+    ``file``: of the network. ``kind``: ``onnx`` or ``torchscript``. ``output``: name of what it says.
     """
 
     file: str = param("")
@@ -186,12 +185,9 @@ class SteeringNetwork(NetworkStack):
 def network_stack(file: str, kind: str, output: str = "", **params: Any) -> NetworkStack:
     """Make the stack of a network's file.
 
-    Args:
-        file: path. kind: ``onnx`` or ``torchscript``. output: what it says, by name. params: the rest of ``network`` of
-            a stack file.
-
-    Raises:
-        UsageError: there is no such output or parameter, or the file cannot be read.
+    ``file``: path. ``kind``: ``onnx`` or ``torchscript``. ``output``: what it says, by name. params: the rest of
+    ``network`` of a stack file.
+    Raises UsageError: there is no such output or parameter, or the file cannot be read.
     """
     cls, forms = _kind_of(output)
     built = {name: _built(form, params.get(name), f"network.{name}", usual) for name, (form, usual) in forms.items()}
@@ -203,8 +199,7 @@ def network_stack(file: str, kind: str, output: str = "", **params: Any) -> Netw
 def roles_of(output: str) -> tuple[str, Any]:
     """Return the role of the input of a network that says this, and ``outputs`` of its stack file.
 
-    Raises:
-        UsageError: there is no such output.
+    Raises UsageError: there is no such output.
     """
     cls, _ = _kind_of(output)
     if cls is LidarNetwork:

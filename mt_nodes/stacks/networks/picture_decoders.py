@@ -28,11 +28,7 @@ _YOLOX_STRIDES, _NANODET_STRIDES = (8, 16, 32), (8, 16, 32, 64)
 
 
 def _only(outputs: Mapping[str, Tensor], expected: str, dimensions: int = 3) -> Floats:
-    """Return the first output without its batch.
-
-    Raises:
-        UsageError: it has another number of dimensions.
-    """
+    """Return the first output without its batch. Raises UsageError: it has another number of dimensions."""
     name, tensor = next(iter(outputs.items()))
     if tensor.ndim != dimensions or tensor.shape[0] != 1:
         raise UsageError(f"output '{name}' has the shape {tensor.shape}, expected {expected}")
@@ -175,11 +171,7 @@ def _grid(size: tuple[int, int], stride: int) -> tuple[int, int]:
 
 
 def _strides_of(count: int, size: tuple[int, int], known: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides of the grids that have so many points together.
-
-    Raises:
-        UsageError: no such grids have.
-    """
+    """Return the strides of the grids that have so many points together. Raises UsageError: no such grids have."""
     for used in range(len(known), 0, -1):
         if sum(np.prod(_grid(size, stride)) for stride in known[:used]) == count:
             return known[:used]

@@ -42,8 +42,7 @@ class PictureForm:
     def tensor(self, image: npt.NDArray[np.uint8], size: tuple[int, int]) -> tuple[Tensor, Placement]:
         """Return the input (1, 3, H, W) or (1, H, W, 3) float32 of a picture (H, W, 3) of red, green, blue.
 
-        Args:
-            size: width and height that the network takes.
+        ``size``: width and height that the network takes.
         """
         part, corner = self._cropped(image)
         placed = self._placement(part.shape[:2], size)
@@ -62,8 +61,7 @@ class PictureForm:
     def size_of(self, port: TensorPort | None, picture: tuple[int, int], where: str) -> tuple[int, int]:
         """Return the width and height that a network takes: as its file says, as given, or those of the picture.
 
-        Raises:
-            UsageError: both say something, and not the same.
+        Raises UsageError: both say something, and not the same.
         """
         file_size = _file_size(port, self.layout, where)
         given = tuple(self.size)

@@ -29,8 +29,7 @@ _MM = 1000.0
 class CellGrid:
     """A square grid around the sensor; the first row is farthest ahead, the first column farthest left.
 
-    Attributes:
-        cells: along each side. range_m: from the sensor to each side.
+    ``cells``: along each side. ``range_m``: from the sensor to each side.
     """
 
     cells: int = 640
@@ -68,9 +67,7 @@ class CellGrid:
 
         Heights are in metres, the count is ln(1 + n), intensities are shares of the full scale, the direction is
         in turns, the distance in 60 m less a half.
-
-        Args:
-            points: (N, 4) x, y, z, intensity in the frame of the sensor.
+        ``points``: (N, 4) x, y, z, intensity in the frame of the sensor.
         """
         low_or_high = ~(np.abs(points[:, 2]) < HEIGHT_LIMIT_M)
         cell = self.cell_of(points[:, 0], points[:, 1])

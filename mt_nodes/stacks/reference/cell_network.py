@@ -34,12 +34,9 @@ class CellNetwork:
     def __init__(self, weights: str, grid: CellGrid) -> None:
         """Load a network.
 
-        Args:
-            weights: name of one that ships, path of an ONNX file, or of a prototxt file with a caffemodel file of the
-                same name beside it. grid: of the features.
-
-        Raises:
-            UsageError: there is no such file, it cannot be read, or it is no segmentation network of such a grid.
+        ``weights``: name of one that ships, path of an ONNX file, or of a prototxt file with a caffemodel file of the
+        same name beside it. ``grid``: of the features.
+        Raises UsageError: there is no such file, it cannot be read, or it is no segmentation network of such a grid.
         """
         path = resources.find("weights", weights, (".onnx", ".prototxt"))
         self._where, self._grid = str(path), grid
@@ -59,8 +56,7 @@ class CellNetwork:
     def __call__(self, features: Floats) -> Floats:
         """Return the network's output for features (8, cells, cells).
 
-        Raises:
-            UsageError: it is no segmentation network of such a grid.
+        Raises UsageError: it is no segmentation network of such a grid.
         """
         self._network.setInput(features[None])
         if not self._outputs:

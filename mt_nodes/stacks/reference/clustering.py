@@ -30,8 +30,7 @@ def cluster(xy_mm: Ints, column_mm: int, tolerance_mm: int, column_points: int) 
 def _hanging_together(places: Ints, reach: float) -> Ints:
     """Return the component number (M,) of each place (M, 2), in the order of first places.
 
-    Args:
-        places: distinct, in order.
+    ``places``: distinct, in order.
     """
     one, other = _neighbours(places, reach)
     root = np.arange(len(places))

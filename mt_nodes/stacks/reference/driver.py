@@ -91,13 +91,9 @@ class Driver:
         """Return ``detections``, ``control`` (as ``tells`` says) and ``path`` to the middle of the free lane.
 
         ``diagnostics`` tell of an error where a cloud has no point.
-
-        Args:
-            points: (N, 4) x, y, z, intensity in ``frame_id``. stamp_ns: of the cloud; without one it is taken to follow
-                0.1 s after the one before. now_ns: only some faults of the tracker look at it.
-
-        Raises:
-            ValueError: the points have another shape.
+        ``points``: (N, 4) x, y, z, intensity in ``frame_id``. ``stamp_ns``: of the cloud; without one it is taken to
+        follow 0.1 s after the one before. ``now_ns``: only some faults of the tracker look at it.
+        Raises ValueError: the points have another shape.
         """
         elapsed_s = self._elapsed_s(stamp_ns)
         if elapsed_s != 0.0:  # the same instant again tells nothing new

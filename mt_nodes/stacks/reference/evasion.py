@@ -58,8 +58,7 @@ class Escape:
     def advanced(self, ways: Sequence[Escape], driven_m: float) -> Escape | None:
         """Return the path after driving along it: updated, or None once the obstacle is past.
 
-        Args:
-            ways: those that there are now; the one of the same side counts, if it is free.
+        ``ways``: those that there are now; the one of the same side counts, if it is free.
         """
         alike = [way for way in ways if abs(way.aim_m - self.aim_m) < SIDE_M and not way.hits]
         if alike:
@@ -111,9 +110,7 @@ class Evasion:
         """Return the drivable paths past an obstacle, on the right and on the left, with everybody hit on each.
 
         From straight ahead one gets d aside within a time t by an acceleration of 2 d / t².
-
-        Args:
-            side_lanes: lanes that may be taken where there is no way in one's own.
+        ``side_lanes``: lanes that may be taken where there is no way in one's own.
         """
         lead = conflict.lead
         arrival_s = lead.gap_m / max(lead.closing_mps, 0.1)
@@ -153,9 +150,7 @@ class Evasion:
         """Return the path straight ahead in the vehicle's lane with full braking, with everybody hit on it.
 
         Who is hit is so with all who stand there, as in other lanes: that brakes spare those behind is not certain.
-
-        Args:
-            past_m: after which one is past them.
+        ``past_m``: after which one is past them.
         """
         hits = body.rows_hit(traffic, body.left_m, self.spare_m, float(traffic.times_s[-1]), self.full_mps2)
         if hits:

@@ -52,12 +52,11 @@ class FusionStack:
     def __call__(self, given: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
         """Return ``detections``, ``boxes`` of people, ``path`` and ``control``; empty if a fault silences a part.
 
+        Raises ValueError: a cloud or a picture has another shape than its part of the stack takes.
+
         Args:
             given: of one instant ``points`` as for the detector, ``image`` and ``camera_info`` as for the camera stack.
             stamp_ns: of the cloud. now_ns: the stack's time when all of it was there.
-
-        Raises:
-            ValueError: a cloud or a picture has another shape than its part of the stack takes.
         """
         found = self._detector(given["points"], stamp_ns, now_ns)
         camera_output = self._camera(given, stamp_ns)
@@ -114,8 +113,7 @@ class FusionStack:
 def in_picture(found: Detections, to_camera: Matrix, camera: CameraModel) -> Floats:
     """Return the boxes (M, 4) in px around obstacles in the picture; NaN if not wholly in front of the camera.
 
-    Args:
-        to_camera: 4×4 from the obstacles' frame to the camera's optical one.
+    ``to_camera``: 4×4 from the obstacles' frame to the camera's optical one.
     """
     c, s = np.cos(found.yaw_rad), np.sin(found.yaw_rad)
     turn = np.array([[c, s, 0.0 * c], [-s, c, 0.0 * c], [0.0 * c, 0.0 * c, 1.0 + 0.0 * c]]).transpose(2, 0, 1)

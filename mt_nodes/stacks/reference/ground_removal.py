@@ -28,9 +28,7 @@ def height_mm(xyz_mm: Ints) -> Floats:
     with fewer points, or whose value cannot be road, has none. Every cell then takes the lowest value within 3 cells,
     raised by 10 % of the way, so that a cell filled by an obstacle gets its neighbours' ground. Where there is
     none at all the ground is z = 0.
-
-    Args:
-        xyz_mm: (N, 3) points in a frame that stands on the road, N ≥ 1.
+    ``xyz_mm``: (N, 3) points in a frame that stands on the road, N ≥ 1.
     """
     # Column by column: NumPy takes several times as long over rows of two.
     row, column = (xyz_mm[:, axis] // CELL_MM for axis in (0, 1))

@@ -40,9 +40,8 @@ class LampDetector:
     def __call__(self, given: Pixels | Mapping[str, Any]) -> ImageBoxes:
         """Return boxes labelled red_light, yellow_light, green_light, with score 1.
 
-        Args:
-            given: a picture (H, W, 3) uint8, red, green, blue, as ``image``, with its ``camera_info``; the picture
-                alone is looked at as a whole.
+        ``given``: a picture (H, W, 3) uint8, red, green, blue, as ``image``, with its ``camera_info``; the picture
+        alone is looked at as a whole.
         """
         image = np.asarray(given["image"] if isinstance(given, Mapping) else given)
         horizon = _horizon(given["camera_info"], len(image)) if isinstance(given, Mapping) else len(image)

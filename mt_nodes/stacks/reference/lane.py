@@ -47,8 +47,7 @@ class LaneFit:
 def road_from_above(paint: Singles, camera: CameraModel, height_m: float) -> Singles:
     """Return the bird's-eye view (ROWS, columns) of the road: far end first, left on the left; NaN out of sight.
 
-    Args:
-        paint: (H, W) brightness. camera: looks level, ``height_m`` above a flat road.
+    ``paint``: (H, W) brightness. ``camera``: looks level, ``height_m`` above a flat road.
     """
     x, y = _pixels(camera, height_m)
     return np.asarray(

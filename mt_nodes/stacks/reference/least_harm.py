@@ -54,7 +54,6 @@ def early(way: Escape) -> bool:
 def least_harmful(stay: Escape, lanes: Sequence[Escape], harm: Callable[[tuple[int, ...]], Harm]) -> Escape:
     """Return the path that does least harm: to stay, or an adjacent lane that must be taken now or never.
 
-    Args:
-        harm: takes the rows of those who are hit to what is compared.
+    ``harm``: takes the rows of those who are hit to what is compared.
     """
     return min([stay, *(way for way in lanes if not early(way))], key=lambda way: harm(way.hits))

@@ -56,14 +56,11 @@ class LidarDetector(ABC):
         return self.detect(points, stamp_ns)
 
     def detect(self, points: Points, stamp_ns: int | None = None) -> Detections:
-        """Find the obstacles in a cloud.
+        """Find the obstacles in a cloud. Raises ValueError: the points have another shape.
 
         Args:
             points: (N, C ≥ 4) x, y, z, intensity, … in ``frame_id``; rows whose x, y, z are not finite are ignored.
             stamp_ns: stamp of the cloud; the detector only passes it on.
-
-        Raises:
-            ValueError: the points have another shape.
         """
         if points.ndim != 2 or points.shape[1] < 4:
             raise ValueError(f"got points of shape {points.shape}, expected (N, 4): x, y, z, intensity")

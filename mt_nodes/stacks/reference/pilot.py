@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mt_nodes.base import params
 from mt_nodes.base.params import param
-from mt_nodes.data.lanes import SignalStates
+from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Detections, Output, Path
 from mt_nodes.stacks.reference.faults.base import Points, named_faults
@@ -84,7 +84,8 @@ class Pilot(Planner):
 
         Args:
             inputs: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
-                lights, ``signals``. stamp_ns: of the cloud. now_ns: only some faults of the tracker look at it.
+                lights and lanes to evade over, ``signals`` and ``lanes``. stamp_ns: of the cloud. now_ns: only some
+                faults of the tracker look at it.
         """
         odometry: Odometry = inputs["odometry"]
         objects = self._tracker.follow(inputs["points"], odometry, stamp_ns, now_ns)
@@ -92,7 +93,8 @@ class Pilot(Planner):
             return Output()
         dark = SignalStates.make(odometry.frame_id, stamp_ns, (), (), ())
         objects = _roadside(objects, odometry, inputs["route"])
-        situation = Situation(objects, odometry, inputs["route"], inputs.get("signals", dark))
+        lanes = inputs.get("lanes", Lanes.make(odometry.frame_id, stamp_ns))
+        situation = Situation(objects, odometry, inputs["route"], inputs.get("signals", dark), lanes)
         return replace(self.drive(situation, stamp_ns), detections=objects)
 
     def reset(self) -> None:

@@ -116,10 +116,9 @@ class Planner:
     def __call__(self, inputs: Mapping[str, Any], stamp_ns: int | None = None) -> Output:
         """Return ``control`` and ``path``, where it is about to drive, in ``base_link``.
 
-        Args:
-            inputs: ``objects``, ``odometry``, ``route`` and, where there are lights and lanes to evade over,
-                ``signals`` and ``lanes``. stamp_ns: of the instant; without one it is taken to follow 0.1 s after the
-                one before.
+        ``inputs``: ``objects``, ``odometry``, ``route`` and, where there are lights and lanes to evade over,
+        ``signals`` and ``lanes``. ``stamp_ns``: of the instant; without one it is taken to follow 0.1 s after the one
+        before.
         """
         odometry: Odometry = inputs["odometry"]
         dark = SignalStates.make(odometry.frame_id, stamp_ns, (), (), ())

@@ -20,8 +20,7 @@ _CHORD_M = 2.0
 class LanePath:
     """The middle of a lane, in the frame of the route.
 
-    Attributes:
-        points_m: (K, 2), no two in a row alike. limit_mps: (K,) speed limits, infinite where none is told.
+    ``points_m``: (K, 2), no two in a row alike. ``limit_mps``: (K,) speed limits, infinite where none is told.
     """
 
     points_m: Floats
@@ -93,9 +92,8 @@ class LanePath:
     def allowed_mps(self, station_m: float, across_mps2: float, braking_mps2: float) -> float:
         """Return the speed at a station from which limits, bends and the end of the path can be respected.
 
-        Args:
-            across_mps2: most acceleration across the way, v² κ. braking_mps2: by which one slows down for what comes:
-                v² falls by 2 b s over a distance s.
+        ``across_mps2``: most acceleration across the way, v² κ. ``braking_mps2``: by which one slows down for what
+        comes: v² falls by 2 b s over a distance s.
         """
         bend = np.sqrt(across_mps2 / np.maximum(np.abs(self.curvature_1pm), 1e-6))
         speed = np.minimum(bend, self.limit_mps)

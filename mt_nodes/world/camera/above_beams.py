@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.camera.depth_completion import flooded
+from mt_nodes.world.camera.depth_completion import Colours, flooded
 
 Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -27,7 +27,7 @@ def above_beams(
     top: Grid,
     continues: Mask,
     sky: Mask,
-    light: Singles,
+    colours: Colours,
     far_m: Singles,
 ) -> Singles:
     """Return the range of every cell, those above the topmost returns by what they look like.
@@ -42,7 +42,7 @@ def above_beams(
         range_m: (h, w) ranges, right at and below the topmost returns.
         top: (1, w) row of each column's topmost return.
         continues: (1, w) whether the sensor's topmost beams hit a surface there.
-        sky: (h, w) cells above that look like sky. light: (h, w, 3) of the cells.
+        sky: (h, w) cells above that look like sky. colours: (h, w, 3) of the cells.
         far_m: (h, w) range of the background.
     """
     above = np.arange(len(range_m))[:, None] < top
@@ -52,18 +52,18 @@ def above_beams(
     row = np.arange(len(range_m))[:, None]
     seeds = np.where(above, 0, np.where(continues, surface, _BACKGROUND))
     seeds = np.where(distant & above & (row >= top - _SEED_ROWS), _BACKGROUND, seeds)
-    labels = flooded(light, np.where(sky, _SKY, seeds).astype(np.int32))
+    labels = flooded(colours, np.where(sky, _SKY, seeds).astype(np.int32))
     columns = np.arange(range_m.shape[1])
-    first, last = (np.full(int(surface[-1]) + 1, start) for start in (len(columns), 0))
-    np.minimum.at(first, surface, columns)
-    np.maximum.at(last, surface, columns)
-    of_surface = np.maximum(labels, _FIRST_SURFACE)
-    found = reached[np.clip(columns, first[of_surface], last[of_surface])]
-    aside = np.maximum(first[of_surface] - columns, columns - last[of_surface])
-    found = np.where(aside > _ASIDE * (last - first)[of_surface] + _SEED_ROWS, far_m, found)
+    number = np.arange(int(surface[-1]) + 1)[:, None]
+    first, last = (np.searchsorted(surface, number, side) - end for side, end in (("left", 0), ("right", 1)))
+    of_surface = reached[np.clip(columns, first, np.maximum(last, first))]
+    aside = np.maximum(first - columns, columns - last)
+    of_surface[aside > _ASIDE * (last - first) + _SEED_ROWS] = np.inf  # too far aside, it is of the background
     # What joins the sky without looking like it is something far away before it, such as trees.
-    found = np.where(sky, np.float32(np.inf), np.where(labels < _FIRST_SURFACE, far_m, found))
-    return np.where(above, found, range_m).astype(np.float32)
+    of_surface[:_FIRST_SURFACE] = np.inf
+    found = of_surface.reshape(-1)[np.maximum(labels, 0) * np.int32(len(columns)) + columns.astype(np.int32)]
+    found = np.where(sky, np.float32(np.inf), np.where(found < np.inf, found, far_m))
+    return np.where(above, found, range_m)
 
 
 def _surfaces(reached_m: Singles, continues: Mask) -> Labels:

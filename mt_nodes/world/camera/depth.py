@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import cv2
@@ -16,8 +17,17 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
-from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams, flooded
+from mt_nodes.world.camera.depth_completion import (
+    JUMP,
+    ON_GROUND,
+    Colours,
+    between_beams,
+    colours_of,
+    joined_to,
+    part_of,
+)
 from mt_nodes.world.camera.depth_network import monocular_m
+from mt_nodes.world.camera.free_space import distinct, outlined
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.near_hulls import within_hulls
 from mt_nodes.world.camera.relight import coarse_light
@@ -39,8 +49,6 @@ _PANE_M, _PANE_CELLS = 0.8, (9, 17, 33)
 _AROUND = 8
 #: Nearer than this is no sky where flat ground would be.
 _HORIZON_M = 300.0
-#: What is seen through a pane is farther away than its frame by this factor (assumed).
-_JUMP = np.float32(1.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +104,9 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     The nearest return of a cell counts; cells between returns get the range of the surface that the returns above and
     below lie on (:mod:`~mt_nodes.world.camera.depth_completion`). Gaps of near objects as small as car windows are
     closed, and corners and roofs are where the picture joins them to the object
-    (:mod:`~mt_nodes.world.camera.near_hulls`). Above the topmost return of a column is sky if
-    the picture looks like it, else what it joins there without a strong edge
+    (:mod:`~mt_nodes.world.camera.near_hulls`), or it has an edge and no beam passes
+    (:mod:`~mt_nodes.world.camera.free_space`). Above the topmost return of a column is sky if the picture looks like
+    it, else what it joins there without a strong edge
     (:mod:`~mt_nodes.world.camera.above_beams`), or what a network of the user's says
     (:mod:`~mt_nodes.world.camera.depth_network`). Below the lowest return is flat ground, if the transforms give the
     camera's height. :mod:`~mt_nodes.world.camera.depth_bounds` says how far off all that may be.
@@ -116,8 +125,10 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     shape, cell_rad = (-(-camera.height // step), -(-camera.width // step)), step / float(camera.k[0, 0])
     range_m, far_m = np.full(shape, np.inf, np.float32), np.zeros(shape, np.float32)
     on_top = np.zeros(shape, bool)
-    for cloud in bundle.known_clouds:
+    beams = [
         project_returns(cloud, to_camera(bundle, cloud, image), camera, step, (range_m, far_m), on_top)
+        for cloud in bundle.known_clouds
+    ]
     measured = np.isfinite(range_m)
     covered = float(measured.any(axis=0).mean())
     if covered < _LEAST_COLUMNS:
@@ -125,6 +136,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
         expected = f"expected {_LEAST_COLUMNS:.0%} or more"
         raise NotApplicable(f"{image.topic}: returns of {clouds} lie in {covered:.0%} of its columns, {expected}")
     light = coarse_light(decode(image), shape, step)
+    colours = colours_of(light)
     ground = _ground_m(bundle, image, camera, step)
     filled = between_beams(range_m, measured, light, ground)
     top, bottom = _ends(measured)
@@ -135,24 +147,30 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     farthest = np.minimum(ground, _behind(filled, top))
     sky = sky_in(light, above, top, continues) & (ground > _HORIZON_M)
     high = np.s_[: int(top.max()) + 2]  # below, there is nothing to fill
-    filled[high] = above_beams(filled[high], top, continues, sky[high], light[high], farthest[high])
-    by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2].astype(np.float32))
+    filled[high] = above_beams(filled[high], top, continues, sky[high], colours[high], farthest[high])
+    by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2])
     if by_network is not None:
         filled = np.where(above & np.isfinite(filled), by_network[0], filled)
     below = (row > bottom) & np.isfinite(ground)
     np.minimum(filled, ground, out=filled, where=below)
     np.maximum(far_m, filled, out=far_m)  # it is 0 where there is no return
-    closed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
-    glazed, hull_m = within_hulls(closed, light, ground, cell_rad)
-    panes = np.minimum(panes_m(filled, cell_rad), np.where(glazed < closed, glazed, np.float32(np.inf)))
-    opaque = (glazed < closed) & ~measured  # no beam goes through a roof
+    glazed, panes = _with_panes(filled, cell_rad)
+    closed = _cornered(glazed, colours, ground, cell_rad)
+    joined, hull_m, things = within_hulls(closed, colours, ground, cell_rad)
+    glazed, solid = outlined(joined, filled, measured, light, ground, distinct(things, joined), beams, (camera, step))
+    panes = np.minimum(panes, glazed)
+    opaque = solid | ((glazed < closed) & ~measured)
     filled, far_m = (np.where(opaque, glazed, a) for a in (filled, far_m))
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
-    least, most = np.minimum(least, hull_m), np.where(np.isfinite(hull_m), np.maximum(most, closed), most)
+    # What beams or the picture add to a vehicle, or take from it, may be the other way round.
+    least = np.minimum(np.minimum(least, hull_m), np.where(glazed > closed, closed, least))
+    most = np.where(np.isfinite(hull_m) | (glazed < closed), np.maximum(most, closed), most)
     # A wall as bright as the sky may be one: a picture cannot tell.
-    bounds = np.where(sky & continues & like_hit(light, top), np.minimum(least, hit), least), most
+    maybe_wall = (sky & continues)[high] & like_hit(light[high], top)
+    least[high] = np.where(maybe_wall, np.minimum(least[high], hit), least[high])
+    bounds = least, most
     if by_network is not None:
         bounds = within(bounds, above & np.isfinite(glazed), *by_network)
     return DepthMap(glazed, measured, step, filled, far_m, panes, *bounds)
@@ -163,65 +181,65 @@ def panes_m(range_m: Singles, cell_rad: float) -> Singles:
 
     Gaps into which a square of seven cells does not fit, and gaps of less than 0.8 m between what is above and below.
     """
-    return _glazed(range_m, cell_rad, np.inf)
+    nearness, in_columns = _nearness_over_gaps(range_m, cell_rad)
+    return _range_m(_over_squares(range_m, nearness, in_columns, 0.0))
 
 
-def _glazed(range_m: Singles, cell_rad: float, square_m: float = _PANE_M) -> Singles:
-    """Return ranges as :func:`panes_m`, the squares up to a size in metres."""
-    empty = np.isinf(range_m)
-    nearness = np.where(empty, np.float32(0.0), np.float32(1.0) / np.maximum(range_m, np.float32(0.1)))
-    glazed = np.where(empty, np.float32(0.0), _closed(nearness, (_GAP, _GAP), cell_rad / square_m))
-    for height in _PANE_CELLS:
-        np.maximum(glazed, _closed(nearness, (height, 1), cell_rad / _PANE_M), out=glazed)
-    if square_m < np.inf:
-        # Of a roof with few returns, columns close that have one, and those between them.
-        glazed = _closed(glazed, (1, _GAP), cell_rad / square_m)
-        glazed = np.where(glazed > _JUMP * nearness, glazed, nearness)
+def _with_panes(range_m: Singles, cell_rad: float) -> tuple[Singles, Singles]:
+    """Return ranges as :func:`panes_m`, first with squares up to the size of a window, then with all of them."""
+    nearness, in_columns = _nearness_over_gaps(range_m, cell_rad)
+    glazed = _over_squares(range_m, nearness, in_columns, cell_rad / _PANE_M)
+    # Of a roof with few returns, columns close that have one, and those between them.
+    glazed = _closed(glazed, (1, _GAP), cell_rad / _PANE_M)
+    glazed = np.where(glazed > JUMP * nearness, glazed, nearness)
+    return _range_m(glazed), _range_m(_over_squares(range_m, nearness, in_columns, 0.0))
+
+
+def _nearness_over_gaps(range_m: Singles, cell_rad: float) -> tuple[Singles, Singles]:
+    """Return the inverse of ranges (h, w), 0 for infinite ones, and the same where gaps in columns are closed."""
+    nearness = np.float32(1.0) / np.maximum(range_m, np.float32(0.1))
+    closed = [_closed(nearness, (height, 1), cell_rad / _PANE_M) for height in _PANE_CELLS]
+    return nearness, np.maximum(np.maximum(closed[0], closed[1]), closed[2])
+
+
+def _over_squares(range_m: Singles, nearness: Singles, in_columns: Singles, least: float) -> Singles:
+    squares = np.where(np.isinf(range_m), np.float32(0.0), _closed(nearness, (_GAP, _GAP), least))
+    return np.asarray(np.maximum(squares, in_columns))
+
+
+def _range_m(nearness: Singles) -> Singles:
     with np.errstate(divide="ignore"):
-        return np.asarray(np.float32(1.0) / glazed, np.float32)
+        return np.asarray(np.float32(1.0) / nearness)
 
 
-def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: float) -> Singles:
+def _cornered(range_m: Singles, colours: Colours, ground_m: Singles, cell_rad: float) -> Singles:
     """Return ranges with notches in the corners of near objects filled where the picture joins them to the object."""
     nearness = np.float32(1.0) / np.maximum(range_m, np.float32(0.1))
     standing = np.where(range_m < ON_GROUND * ground_m, nearness, np.float32(0.0))
     standing, notch = cv2.morphologyEx(standing, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.zeros_like(nearness)
     for size in _PANE_CELLS:
-        near = np.where(standing >= np.float32(size * cell_rad / _PANE_M), standing, np.float32(0.0))
-        part = _part_of(near > 0.0, 2 * size)
+        near = _at_least(standing, size * cell_rad / _PANE_M)
+        part = part_of(near > 0.0, 2 * size)
         for line in (np.eye(size, dtype=np.uint8), np.ascontiguousarray(np.eye(size, dtype=np.uint8)[::-1])):
             if part is None:
                 break
             nearest = cv2.dilate(near[part], line)
             closed = cv2.erode(nearest, line)
-            some = np.where(_JUMP * closed > nearest, closed, np.float32(0.0))
+            some = np.where(JUMP * closed > nearest, closed, np.float32(0.0))
             np.maximum(notch[part], some, out=notch[part])
-    doubtful = notch > _JUMP * nearness
-    part = _part_of(doubtful, 2)
-    if part is None:
-        return range_m
-    own, asked = range_m[part], doubtful[part]
-    seeds = np.where(asked, np.int32(0), np.arange(1, own.size + 1, dtype=np.int32).reshape(own.shape))
-    label = flooded(light[part], seeds)
-    found = np.where(label > 0, own.reshape(-1)[label - 1], own)
-    cornered = range_m.copy()
-    cornered[part] = np.where(asked & (found * _JUMP < own), found, own)
-    return cornered
-
-
-def _part_of(cells: Cells, around: int) -> tuple[slice, slice] | None:
-    """Return the rows and columns of some cells (h, w) and so many around them; None for no cells."""
-    sides = [np.flatnonzero(cells.any(axis=axis)) for axis in (1, 0)]
-    if not sides[0].size:
-        return None
-    rows, columns = (slice(max(int(side[0]) - around, 0), int(side[-1]) + around + 1) for side in sides)
-    return rows, columns
+    return joined_to(range_m, colours, notch > JUMP * nearness)
 
 
 def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
     """Return inverse ranges (h, w) with gaps in near objects closed: nearer than ``least`` for each cell of a gap."""
-    near = np.where(nearness >= np.float32(max(shape) * least), nearness, np.float32(0.0))
+    near = _at_least(nearness, max(shape) * least)
     return np.asarray(np.maximum(nearness, cv2.morphologyEx(near, cv2.MORPH_CLOSE, np.ones(shape, np.uint8))))
+
+
+def _at_least(values: Singles, least: float) -> Singles:
+    """Return values (h, w) with 0 in place of those below ``least``."""
+    below = float(np.nextafter(np.float32(least), np.float32(-np.inf)))
+    return np.asarray(cv2.threshold(values, below, 0.0, cv2.THRESH_TOZERO)[1])
 
 
 def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:
@@ -238,14 +256,22 @@ def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:
 
 def _ground_m(bundle: Bundle, image: Image, camera: CameraModel, step: int) -> Singles:
     """Return the range (h, w) to flat ground under ``base_link``, infinite where it is not visible or unknown."""
-    grid = camera.grid(step)
     try:
-        pose = bundle.transforms.lookup("base_link", image.frame_id)
+        pose = np.asarray(bundle.transforms.lookup("base_link", image.frame_id))
     except UnknownTransform:
-        return np.full(grid.shape[:2], np.inf, np.float32)
-    down = -(grid @ pose[2, :3])
+        return np.full(camera.grid(step).shape[:2], np.inf, np.float32)
+    return _level_ground_m(camera, step, pose[2].tobytes())
+
+
+@lru_cache(maxsize=16)
+def _level_ground_m(camera: CameraModel, step: int, up: bytes) -> Singles:
+    """Return the range (h, w) to where heights are 0, by the row (4,) of a pose that yields heights."""
+    *turn, height_m = np.frombuffer(up).tolist()
+    down = -(camera.grid(step) @ np.array(turn))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(down > 1e-3, pose[2, 3] / down, np.inf).astype(np.float32)
+        found = np.where(down > 1e-3, height_m / down, np.inf).astype(np.float32)
+    found.flags.writeable = False
+    return found
 
 
 def _behind(range_m: Singles, top: Grid) -> Singles:

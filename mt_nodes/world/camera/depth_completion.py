@@ -13,9 +13,12 @@ Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 Grid = npt.NDArray[np.integer[Any]]
 Labels = npt.NDArray[np.int32]
+Colours = npt.NDArray[np.uint8]
 
 #: Two returns of a column whose ranges differ by less than this factor lie on one surface (assumed).
 _ONE_SURFACE = np.float32(1.3)
+#: What lies behind a thing is farther than it by this factor (assumed).
+JUMP = np.float32(1.5)
 #: So near to the range of flat ground a return lies on it.
 ON_GROUND = np.float32(0.85)
 #: Beams that are farther apart than this many cells say nothing of what is between them.
@@ -53,19 +56,51 @@ def between_beams(range_m: Singles, measured: Mask, light: Singles, ground_m: Si
     return filled
 
 
-def flooded(light: Singles, seeds: Labels) -> Labels:
+def joined_to(range_m: Singles, colours: Colours, doubtful: Mask) -> Singles:
+    """Return ranges (h, w) whose doubtful cells have those of nearer cells that the picture joins to them.
+
+    The picture is flooded from all other cells (:func:`flooded`); what is nearer by a third or less is no other thing.
+    """
+    part = part_of(doubtful, 2)
+    if part is None:
+        return range_m
+    own, asked = range_m[part], doubtful[part]
+    seeds = np.where(asked, np.int32(0), np.arange(1, own.size + 1, dtype=np.int32).reshape(own.shape))
+    label = flooded(colours[part], seeds)
+    found = np.where(label > 0, own.reshape(-1)[label - 1], own)
+    joined = range_m.copy()
+    joined[part] = np.where(asked & (found * JUMP < own), found, own)
+    return joined
+
+
+def part_of(cells: Mask, around: int) -> tuple[slice, slice] | None:
+    """Return the rows and columns of some cells (h, w) and so many around them; None for no cells."""
+    left, top, width, height = cv2.boundingRect(np.ascontiguousarray(cells).view(np.uint8))
+    if not width:
+        return None
+    return slice(max(top - around, 0), top + height + around), slice(max(left - around, 0), left + width + around)
+
+
+def colours_of(light: Singles) -> Colours:
+    """Return light (h, w, 3) in bytes about as fine as eyes are, for :func:`flooded`."""
+    return np.asarray(np.minimum(np.float32(255.0) * cv2.sqrt(light), np.float32(255.0)).astype(np.uint8))
+
+
+def flooded(colours: Colours, seeds: Labels) -> Labels:
     """Return the label (h, w) of every cell, flooded from the labels above 0 of ``seeds`` in the order of edges.
 
     A cell where many meet may have none: 0, or less.
     """
-    colours = np.clip(255.0 * np.sqrt(light), 0.0, 255.0).astype(np.uint8)
     # OpenCV leaves the edge of the picture and the lines between two labels without one.
     image, labels = (cv2.copyMakeBorder(a, 1, 1, 1, 1, cv2.BORDER_REPLICATE) for a in (colours, seeds))
     cv2.watershed(image, labels)
     labels = np.where(seeds > 0, seeds, labels[1:-1, 1:-1])
-    for axis, step in ((1, 1), (1, -1), (0, 1), (0, -1)):
-        labels = np.where(labels <= 0, np.roll(labels, step, axis), labels)
-    return np.asarray(labels, np.int32)
+    (height, width), flat = labels.shape, labels.reshape(-1)
+    for down, right in ((0, -1), (0, 1), (-1, 0), (1, 0)):
+        bare = np.flatnonzero(flat <= 0)
+        row, column = np.divmod(bare, width)
+        flat[bare] = flat[(row + down) % height * width + (column + right) % width]
+    return labels
 
 
 def nearest(range_m: Singles, measured: Mask) -> Singles:
@@ -80,10 +115,11 @@ def nearest(range_m: Singles, measured: Mask) -> Singles:
 
 def _gaps(measured: Mask) -> tuple[Grid, Grid, Grid, Grid]:
     """Return column, next measured row above and below, and row of each cell (n,) in a narrow gap."""
-    height = len(measured)
-    rows = np.arange(height, dtype=np.int16)[:, None]  # of a picture's cells there are some hundred
-    above = np.maximum.accumulate(np.where(measured, rows, np.int16(-1)), axis=0)
-    below = np.minimum.accumulate(np.where(measured, rows, np.int16(height))[::-1], axis=0)[::-1]
-    within = ~measured & (above >= 0) & (below < height) & (below - above <= _WIDEST_GAP)
-    row, column = np.nonzero(within)
-    return column, above[within], below[within], row
+    up = np.where(measured, np.uint8(0), np.uint8(_WIDEST_GAP))
+    down = up.copy()
+    for step in (1, 2, 4):  # rows to the next measured one, as far as it counts
+        np.minimum(up[step:], up[:-step] + np.uint8(step), out=up[step:])
+        np.minimum(down[:-step], down[step:] + np.uint8(step), out=down[:-step])
+    within = np.flatnonzero((up + down <= _WIDEST_GAP) & ~measured)
+    row, column = np.divmod(within, measured.shape[1])
+    return column, row - up.reshape(-1)[within], row + down.reshape(-1)[within], row

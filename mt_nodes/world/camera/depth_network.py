@@ -21,6 +21,7 @@ from mt_nodes.base.network_file import NetworkFile, load_network
 from mt_nodes.data.images.codecs import Picture
 
 Singles = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 VARIABLE = "MT_DEPTH_NETWORK"
 #: Mean and standard deviation of ImageNet's pictures, in shares of full scale.
@@ -34,7 +35,7 @@ _FEWEST = 50
 _QUANTILE, _SKY_M = 0.9, 500.0
 
 
-def monocular_m(picture: Picture, range_m: Singles, measured: Mask, ahead: Singles) -> tuple[Singles, float] | None:
+def monocular_m(picture: Picture, range_m: Singles, measured: Mask, ahead: Floats) -> tuple[Singles, float] | None:
     """Return the range (h, w) of the cells by the network, and by which share it is off; None if none is set.
 
     Scale and offset of its inverse depth are fitted to the returns, robustly. The share is the 90 % quantile of the

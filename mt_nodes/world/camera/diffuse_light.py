@@ -13,6 +13,7 @@ the ground nearly all of it, of other things, whose colours differ, a part.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from weakref import WeakKeyDictionary
@@ -23,7 +24,7 @@ import numpy.typing as npt
 
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.light import light_of, values_of
-from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, grey
+from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, coarse_samples, grey, light_in, words_of
 from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
@@ -53,8 +54,9 @@ _TELLING, _FEWEST = (0.15, 0.75), 50
 _COLOUR = 0.6
 #: Samples that differ by this, over red, green and blue, look different.
 _ALIKE = 0.12
-#: Rows and columns to cells in a square of five.
-_NEAR = [(down, right) for down in range(-2, 3) for right in range(-2, 3)]
+#: Cells on each side of a cell in a square of five, and their rows and columns (25, 1) from its corner.
+_REACH = 2
+_NEAR_ROWS, _NEAR_COLUMNS = (side.reshape(-1, 1) for side in np.mgrid[: 2 * _REACH + 1, : 2 * _REACH + 1])
 #: Ends of a cell are this many bytes apart at least.
 _APART = 8
 #: Steps of tables from samples to light.
@@ -100,33 +102,31 @@ def shading_of(picture: Picture, around: Surroundings) -> Shading:
 
 
 def _shading(picture: Picture, around: Surroundings) -> Shading:
-    light = coarse_light(picture, around.shape, around.depth.step_px)
-    cells = sample_shares(light)
-    ends = _ends(np.rint(cells * np.float32(255.0)).astype(np.uint8))
+    samples, light = (of(picture, around.shape, around.depth.step_px) for of in (coarse_samples, coarse_light))
+    in_bytes = _ends(samples)
+    ends = in_bytes * np.float32(1.0 / 255.0)
     luma, lumas = sample_shares(grey(light)), brightness(ends)
     opened = cv2.morphologyEx(luma, cv2.MORPH_OPEN, np.ones((_LINE_CELLS, _LINE_CELLS), np.uint8))
     slope, level = _guided(opened, np.where(around.ground, np.float32(_GRAIN), np.float32(_DETAIL)))
     calm = np.minimum(lumas, cv2.dilate(opened, np.ones((3, 3), np.uint8)))
     base = np.maximum(slope * calm + level, np.float32(0.004))
     ground = cv2.blur(around.ground.astype(np.float32), (3, 3))
-    own = light_shares(ends)
+    own = light_in(in_bytes.reshape(6 * len(luma), -1)).reshape(ends.shape)
     sky, sky_light = _sky(own, around)
     things = ~around.sky
     mean = float(grey(light)[things].mean()) if things.any() else 1.0
     of_ground = sun_and_shadow(light[::2, ::2][around.ground[::2, ::2]])
-    return Shading(ends, own, np.stack(cv2.split(cells)), base, ground, sky, sky_light, mean, *of_ground)
+    cells = np.stack(cv2.split(samples)) * np.float32(1.0 / 255.0)
+    return Shading(ends, own, cells, base, ground, sky, sky_light, mean, *of_ground)
 
 
-def _ends(samples: npt.NDArray[np.uint8]) -> Singles:
-    """Return the least and largest samples (3, 2, h, w) of cells (h, w, 3) and their neighbours, some distance apart.
-
-    They are whole bytes, in shares of full scale.
-    """
+def _ends(samples: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the least and largest samples (3, 2, h, w) of cells (h, w, 3) and their neighbours, a little apart."""
     kernel = np.ones((3, 3), np.uint8)
     low, high = cv2.erode(samples, kernel), cv2.dilate(samples, kernel)
     missing = cv2.subtract((_APART,) * 3, cv2.subtract(high, low))
     low, high = cv2.subtract(low, missing), cv2.add(high, missing)
-    return np.stack([cv2.split(low), cv2.split(high)], axis=1) * np.float32(1.0 / 255.0)
+    return np.stack([cv2.split(low), cv2.split(high)], axis=1)
 
 
 def brightness(planes: Singles) -> Singles:
@@ -148,19 +148,18 @@ def of_ends(shading: Shading, values: Singles, step: float) -> Singles:
     """
     both = np.stack([values, values])
     kernel = np.ones((3, 3), np.uint8)
-    row, column = np.nonzero(cv2.subtract(cv2.dilate(values, kernel), cv2.erode(values, kernel)) > step)
-    if not row.size:
+    place = np.flatnonzero(cv2.subtract(cv2.dilate(values, kernel), cv2.erode(values, kernel)) > step)
+    if not place.size:
         return both
-    height, width = values.shape
-    row, column = row.astype(np.int32), column.astype(np.int32)
-    near = np.stack(
-        [np.clip(row + down, 0, height - 1) * width + np.clip(column + right, 0, width - 1) for down, right in _NEAR]
-    )
-    cells, of_near = shading.cells.reshape(3, -1)[:, near], values.reshape(-1)[near]
-    for end in range(2):
-        apart = np.square(cells - shading.samples[:, end, row, column][:, None]).sum(axis=0)
+    wide, row = values.shape[1] + 2 * _REACH, place // values.shape[1]
+    near = _NEAR_ROWS * wide + _NEAR_COLUMNS + (place + 2 * _REACH * row)
+    padded = (cv2.copyMakeBorder(plane, *(_REACH,) * 4, cv2.BORDER_REPLICATE) for plane in (values, *shading.cells))
+    of_near, *colours = (plane.reshape(-1).take(near) for plane in padded)
+    ends = shading.samples.reshape(3, 2, -1)[..., place]
+    for end, found in enumerate(both.reshape(2, -1)):
+        apart = sum(np.square(plane - own[end]) for plane, own in zip(colours, ends, strict=True))
         weight = np.exp(apart * np.float32(-1.0 / _ALIKE**2)) + np.float32(1e-6)
-        both[end, row, column] = (weight * of_near).sum(axis=0) / weight.sum(axis=0)
+        found[place] = (weight * of_near).sum(axis=0) / weight.sum(axis=0)
     return both
 
 
@@ -182,6 +181,9 @@ def _sky(light: Singles, around: Surroundings) -> tuple[Singles, float]:
     above = (around.sky & high).astype(np.float32)
     if not above[::2, ::2].any():
         return np.zeros(light.shape[1:], np.float32), 0.0
+    sky = np.zeros(light.shape[1:], np.float32)
+    rows = slice(0, int(np.flatnonzero(above.any(axis=1))[-1]) + 1 + _NEXT_CELLS)  # lower is none
+    light, above, high = light[:, :, rows], above[rows], high[rows]
     bright = brightness(light)
     usual = max(float(np.quantile(bright[1, ::2, ::2][above[::2, ::2] > 0.0], 0.7)), 1e-3)
     inside = _between(bright * np.float32(1.0 / usual), _SKY_FROM, _SKY_TO)
@@ -191,7 +193,9 @@ def _sky(light: Singles, around: Surroundings) -> tuple[Singles, float]:
         here = cv2.blur(plane[1] * above, (_NEXT_CELLS, _NEXT_CELLS)) / np.maximum(near, np.float32(1e-3))
         np.maximum(apart, np.abs(plane - here), out=apart)
     beside = _between(apart * np.float32(1.0 / usual), _UNLIKE, _LIKE) * (near > 0.0) * high
-    return np.where(cv2.erode(above, np.ones((3, 3), np.uint8)) > 0.0, inside, np.minimum(inside, beside)), usual
+    whole = cv2.erode(above, np.ones((3, 3), np.uint8)) > 0.0
+    sky[:, rows] = np.where(whole, inside, np.minimum(inside, beside))
+    return sky, usual
 
 
 def _between(values: Singles, none: float, whole: float) -> Singles:
@@ -232,17 +236,23 @@ def diffuse_gain(
         left: share of the base's contrast (of light, in logarithms) that is left without sun: on the ground, elsewhere.
         bounds: of the change of light: raised more, dark shadows would show their noise.
     """
+    return np.stack(list(_gains(shading, direct, left, bounds)))
+
+
+def _gains(
+    shading: Shading, direct: float, left: tuple[float, float] = LEFT, bounds: tuple[float, float] = BOUNDS
+) -> Iterator[Singles]:
+    """Yield the change (2, h, w) of red, of green and of blue light."""
     place = _steps(shading.base)
     powers = (part + (1.0 - part) * direct for part in left)
     ground, others = (_gain_table(round(shading.level, 3), round(part, 3), bounds)[place] for part in powers)
     others += shading.sky * (np.float32(1.0) - others)
     span = np.float32(1.0 / max(shading.lit - shading.dark, 1e-3))
-    shadow = np.clip((np.float32(shading.lit) - _LIGHT[place]) * span, 0.0, 1.0)
-    gain = np.empty((3, *place.shape), np.float32)
-    for channel, own in enumerate(shading.shadow_rgb):
-        tint = np.float32(1.0) + shadow * np.float32((1.0 / own - 1.0) * (1.0 - direct))
-        gain[channel] = others + shading.ground * (ground * tint - others)
-    return gain
+    ground *= shading.ground
+    others *= np.float32(1.0) - shading.ground
+    shadow = ground * np.clip((np.float32(shading.lit) - _LIGHT[place]) * span, 0.0, 1.0)
+    for own in shading.shadow_rgb:
+        yield others + ground + shadow * np.float32((1.0 / own - 1.0) * (1.0 - direct))
 
 
 def diffuse_light(shading: Shading, direct: float = 0.0) -> Singles:
@@ -252,9 +262,11 @@ def diffuse_light(shading: Shading, direct: float = 0.0) -> Singles:
     """
     if direct >= UNCHANGED:
         return shading.light.copy()
-    light = diffuse_gain(shading, direct)
-    light *= shading.light
-    return np.asarray(np.minimum(light, np.float32(_WHITEST + (1.0 - _WHITEST) * direct) + shading.sky, out=light))
+    light, most = np.empty_like(shading.light), np.float32(_WHITEST + (1.0 - _WHITEST) * direct) + shading.sky
+    for new, old, gain in zip(light, shading.light, _gains(shading, direct), strict=True):
+        np.multiply(old, gain, out=new)
+        np.minimum(new, most, out=new)
+    return light
 
 
 @lru_cache(maxsize=64)
@@ -275,7 +287,7 @@ def light_shares(samples: Singles) -> Singles:
 
 def sample_shares(light: Singles) -> Singles:
     """Return the samples of light in shares of full scale."""
-    return np.asarray(_SAMPLES[np.clip(light * np.float32(_FINE) + np.float32(0.5), 0, _FINE).astype(np.uint16)])
+    return np.asarray(cv2.LUT(words_of(light.reshape(-1, light.shape[-1])), _SAMPLES)).reshape(light.shape)
 
 
 _FINE = 65535

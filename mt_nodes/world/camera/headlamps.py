@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.images.codecs import Picture
+from mt_nodes.world.camera.depth_completion import part_of
 from mt_nodes.world.camera.relight import light_in
 
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
+Bytes = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.int64]
 
 #: Headlamps: warm white, brightest straight ahead on the road, and the beam's widths in rad (one standard deviation).
 WARM = np.array([1.0, 0.93, 0.8], np.float32)
@@ -79,39 +84,52 @@ def lamps_in(picture: Picture, cell_px: int) -> Singles:
 
     Small, red and bright spots: larger ones are paint, smaller ones fringes of colour along edges.
     """
-    shape = tuple(-(-side // cell_px) for side in picture.size)
+    height, width = (-(-side // cell_px) for side in picture.size)
+    found = np.zeros((height * width, 3), np.float32)
     if picture.order == "mono":
-        return np.zeros((*shape, 3), np.float32)
+        return found.reshape(height, width, 3)
     step = max(1, round(picture.size[1] / _SEARCHED_PX))
-    small = picture.rgb8()[: picture.size[0] // step * step, : picture.size[1] // step * step]
+    pixels = picture.pixels[: picture.size[0] // step * step, : picture.size[1] // step * step]
     if step > 1:
-        small = cv2.resize(small, None, fx=1.0 / step, fy=1.0 / step, interpolation=cv2.INTER_AREA)
-    found = light_in(small) * _spots(small)[..., None]
-    return np.asarray(cv2.resize(found, shape[::-1], interpolation=cv2.INTER_AREA))
+        pixels = cv2.resize(pixels, None, fx=1.0 / step, fy=1.0 / step, interpolation=cv2.INTER_AREA)
+    if pixels.dtype != np.uint8:
+        pixels = (pixels >> 8).astype(np.uint8)
+    row, column, sure = _spots(*(cv2.extractChannel(pixels, picture.channel(colour)) for colour in "rgb"))
+    cell = (row * step + step // 2) // cell_px * width + (column * step + step // 2) // cell_px
+    for place, colour in enumerate("rgb" if row.size else ""):
+        light = light_in(pixels[row, column, picture.channel(colour)])[..., 0] * sure
+        found[:, place] = np.bincount(cell, light, len(found)) * (step / cell_px) ** 2
+    return found.reshape(height, width, 3)
 
 
-def _spots(rgb: npt.NDArray[np.uint8]) -> Singles:
-    """Return how surely pixels (h, w) of a picture (h, w, 3) show a lamp, 0 to 1."""
-    red, green, blue = cv2.split(rgb)
+def _spots(red: Bytes, green: Bytes, blue: Bytes) -> tuple[Rows, Rows, Singles]:
+    """Return rows and columns (n,) of the pixels of planes (h, w) that show a lamp, and how surely, 0 to 1."""
     excess = cv2.subtract(red, cv2.max(cv2.addWeighted(green, 0.6, blue, 0.4, 0.0), blue))
-    excess[red < 255.0 * _LIT] = 0
-    if not excess.any():
-        return np.zeros(excess.shape, np.float32)
-    least, most = (max(3, round(px * rgb.shape[1])) | 1 for px in (_LEAST_PX / 1280.0, _WIDEST))
+    excess &= cv2.compare(red, 255.0 * _LIT, cv2.CMP_GE)
+    least, most = (max(3, round(px * red.shape[1])) | 1 for px in (_LEAST_PX / 1280.0, _WIDEST))
+    # What is no redder shows none; what is farther away than the squares below reach does not count.
+    part = part_of(excess > 255.0 * _REDDER, 2 * most + 4)
+    if part is None:
+        return (*np.empty((2, 0), np.int64), np.empty(0, np.float32))
+    excess = excess[part]
     whole = cv2.morphologyEx(excess, cv2.MORPH_OPEN, np.ones((least, least), np.uint8))
     wide = cv2.morphologyEx(excess, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
     wide = cv2.morphologyEx(wide, cv2.MORPH_OPEN, np.ones((most, most), np.uint8))
     spot = cv2.subtract(whole, cv2.dilate(wide, np.ones((most, most), np.uint8)))
     spot = cv2.min(cv2.dilate(spot, np.ones((3, 3), np.uint8)), excess)
-    return np.asarray(np.clip((spot.astype(np.float32) / 255.0 - _REDDER) * np.float32(6.0), 0.0, 1.0))
+    row, column = np.nonzero(spot > 255.0 * _REDDER)
+    sure = np.minimum((spot[row, column].astype(np.float32) / 255.0 - _REDDER) * np.float32(6.0), 1.0)
+    return row + part[0].start, column + part[1].start, sure
 
 
 def bloom(light: Singles) -> Singles:
     """Return what a lens spreads of light (h, w, c) around: a sum of Gaussians of several widths."""
-    total = np.zeros_like(light)
-    for width, weight in _BLOOM:
-        sigma = max(width * light.shape[1], 0.3)
-        total += np.float32(weight) * _blurred(light, sigma)
+    total, sigmas = np.zeros_like(light), [max(width * light.shape[1], 0.3) for width, _ in _BLOOM]
+    part = part_of(reduce(np.maximum, cv2.split(light)) > 0.0, int(4.0 * max(sigmas)) + 1)
+    if part is not None:
+        own = light[part]
+        for sigma, (_, weight) in zip(sigmas, _BLOOM, strict=True):
+            total[part] += np.float32(weight) * _blurred(own, sigma)
     return total
 
 

@@ -17,6 +17,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 #: Red, green and blue.
 Colour = tuple[float, float, float]
+#: Rows that are mapped at a time, so that their planes fit the processor's cache.
+_STRIPE_PX = 128
 Curve = Callable[[Floats], Floats]
 
 
@@ -44,7 +46,13 @@ def mapped_by_table(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.
         return np.asarray(cv2.LUT(pixels, tables[0] if len(tables) == 1 else np.stack(tables, axis=-1)[None]))
     if len(tables) == 1:
         return _translated(pixels, tables[0])
-    return np.asarray(cv2.merge([_translated(*pair) for pair in zip(cv2.split(pixels), tables, strict=True)]))
+    new = np.empty(pixels.shape, np.uint8)
+    for first in range(0, len(pixels), _STRIPE_PX):
+        planes = cv2.split(pixels[first : first + _STRIPE_PX])
+        cv2.merge(
+            [_translated(*pair) for pair in zip(planes, tables, strict=True)], dst=new[first : first + _STRIPE_PX]
+        )
+    return new
 
 
 def _translated(pixels: npt.NDArray[Any], table_of_bytes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -43,9 +43,9 @@ def relit(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pix
 def _relit_bytes(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pixels:
     """Compute in integers, 65,535 for full scale: the darkest step of 8 bits is 20 of them."""
     most = max(float(gain.max()), 1e-6)
-    gains = _stretched(_whole(gain, most), picture, cell_px)
-    offsets = _stretched(_whole(offset), picture, cell_px)
-    lights = _whole(_light_table(picture.pixels.dtype))
+    gains = _stretched(words_of(gain, most), picture, cell_px)
+    offsets = _stretched(words_of(offset), picture, cell_px)
+    lights = words_of(_light_table(picture.pixels.dtype))
     out = np.empty_like(picture.pixels)
     stripe = np.empty_like(picture.pixels[:_STRIPE], np.uint16)
     for start in range(0, picture.size[0], _STRIPE):
@@ -85,7 +85,7 @@ def blended(picture: Picture, share: Singles, other: Singles, cell_px: int, leas
             (:func:`~mt_nodes.world.camera.guided_upsampling.follow_edges`); None: nowhere.
     """
     share = np.ascontiguousarray(share, np.float32)
-    shares = _stretched(_whole(share), picture, cell_px)
+    shares = _stretched(words_of(share), picture, cell_px)
     if least_step is not None:
         follow_edges(shares, share, picture, cell_px, least_step)
     if picture.pixels.dtype != np.uint8:
@@ -132,7 +132,7 @@ def _blending(other: Singles) -> tuple[Pixels, list[Pixels]]:
     scaled = _light_table(np.dtype(np.uint8)) * share
     rest = np.float32(1.0) - share
     different = other if np.ptp(other) > 0.0 else other[:1]
-    return level_of, [cv2.LUT(_whole(scaled + rest * light), _byte_table()).reshape(-1) for light in different]
+    return level_of, [cv2.LUT(words_of(scaled + rest * light), _byte_table()).reshape(-1) for light in different]
 
 
 def light_in(pixels: Pixels) -> Singles:
@@ -144,7 +144,7 @@ def light_in(pixels: Pixels) -> Singles:
 def samples_of(light: Singles, dtype: np.dtype[Any]) -> Pixels:
     """Return the samples of 8 or 16 bits of light, in its shape; light above full scale is white."""
     if dtype == np.uint8:
-        return np.asarray(cv2.LUT(_whole(light), _byte_table()))
+        return np.asarray(cv2.LUT(words_of(light), _byte_table()))
     return np.asarray(np.rint(values_of(light) * np.iinfo(dtype).max).astype(dtype))
 
 
@@ -153,19 +153,31 @@ def grey(light: Singles) -> Singles:
     return np.asarray(light @ np.array(BRIGHTNESS, np.float32))
 
 
-_coarse: WeakKeyDictionary[Picture, dict[int, Singles]] = WeakKeyDictionary()
+_coarse: WeakKeyDictionary[Picture, dict[int, tuple[npt.NDArray[np.uint8], Singles]]] = WeakKeyDictionary()
 
 
 def coarse_light(picture: Picture, shape: tuple[int, int], cell_px: int) -> Singles:
     """Return the mean light (h, w, 3), red, green, blue, of the cells of a picture; cached."""
+    return _coarse_cells(picture, shape, cell_px)[1]
+
+
+def coarse_samples(picture: Picture, shape: tuple[int, int], cell_px: int) -> npt.NDArray[np.uint8]:
+    """Return the mean samples (h, w, 3), red, green, blue in 8 bits, of the cells of a picture; cached."""
+    return _coarse_cells(picture, shape, cell_px)[0]
+
+
+def _coarse_cells(picture: Picture, shape: tuple[int, int], cell_px: int) -> tuple[npt.NDArray[np.uint8], Singles]:
     known = _coarse.setdefault(picture, {})
     if cell_px not in known:
-        known[cell_px] = _cells(picture, shape, cell_px)
-        known[cell_px].flags.writeable = False
+        samples = _mean_samples(picture, shape, cell_px)
+        # The mean of values is slightly darker than that of light within a cell.
+        known[cell_px] = samples, light_in(samples)
+        for cells in known[cell_px]:
+            cells.flags.writeable = False
     return known[cell_px]
 
 
-def _cells(picture: Picture, shape: tuple[int, int], cell_px: int) -> Singles:
+def _mean_samples(picture: Picture, shape: tuple[int, int], cell_px: int) -> npt.NDArray[np.uint8]:
     height, width = shape
     small = np.empty((*shape, *picture.pixels.shape[2:]), picture.pixels.dtype)
     whole = picture.size[0] // cell_px
@@ -175,9 +187,8 @@ def _cells(picture: Picture, shape: tuple[int, int], cell_px: int) -> Singles:
         if len(part) and (bottom or right):
             part = cv2.copyMakeBorder(part, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
         if len(part):
-            cv2.resize(part, (width, len(part) // cell_px), dst=small[rows], interpolation=cv2.INTER_AREA)
-    # The mean of values is slightly darker than that of light within a cell.
-    return light_in(Picture(small, picture.order).rgb8())
+            cv2.resize(part, (width, rows.stop - rows.start), dst=small[rows], interpolation=cv2.INTER_AREA)
+    return Picture(small, picture.order).rgb8()
 
 
 def _in_order(cells: Singles, order: str) -> Singles:
@@ -189,7 +200,7 @@ def _in_order(cells: Singles, order: str) -> Singles:
     return np.ascontiguousarray(cells if order == "rgb" else cells[..., ::-1], np.float32)
 
 
-def _whole(shares: Singles, full_scale: float = 1.0) -> Words:
+def words_of(shares: Singles, full_scale: float = 1.0) -> Words:
     """Return shares of full scale as 16 bits, clipped."""
     return np.asarray(cv2.addWeighted(shares, _LEVELS / full_scale, shares, 0.0, 0.0, dtype=cv2.CV_16U)).reshape(
         shares.shape

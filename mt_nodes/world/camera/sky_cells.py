@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -65,19 +67,19 @@ def _looks_like_sky(light: Singles, hit: Singles, above: Cells, continues: Cells
     bright = grey(light)
     some = bright[::2, ::2][above[::2, ::2]]
     reference = max(float(np.quantile(some, 0.95)) if some.size else 0.0, _LEAST_SKY)
-    red, green, blue = (light[..., i] for i in range(3))
+    red, green, blue = planes = cv2.split(light)
     like_sky = above & (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
     for wall in (hit, _around(hit)):
         dim = continues & (grey(wall) < _DIMMER * reference)
         if dim.any():
-            like_sky &= ~(dim & _alike(light, wall))
+            like_sky &= ~(dim & _alike(planes, wall))
     like_wall = like_sky & (bright < _CLIPPED)
     like_wall[like_wall] = _like_colours(light, like_wall, hit, continues)
     if not like_wall.any():
         return like_sky
     sky_light = _light_near(light, like_sky & ~like_wall)
     if sky_light is not None:
-        like_sky &= ~like_wall | _alike(light, sky_light)
+        like_sky &= ~like_wall | _alike(planes, sky_light)
     return like_sky
 
 
@@ -102,23 +104,22 @@ def _of_hit(light: Singles, top: Grid) -> Singles:
 
 def like_hit(light: Singles, top: Grid) -> Cells:
     """Return which cells (h, w) have the colour of what their column's topmost return hit."""
-    return _alike(light, _of_hit(light, top))
+    return _alike(cv2.split(light), _of_hit(light, top))
 
 
-def _alike(light: Singles, hit: Singles) -> Cells:
-    """Return which cells (h, w) have the colour (1, w, 3) of a surface in their column."""
-    most = np.float32(_ALIKE) * np.maximum(np.maximum(hit[..., 0], hit[..., 1]), hit[..., 2])
-    alike = np.abs(light[..., 0] - hit[..., 0]) < most
-    for channel in (1, 2):
-        alike &= np.abs(light[..., channel] - hit[..., channel]) < most
-    return np.asarray(alike)
+def _alike(planes: Sequence[Singles], hit: Singles) -> Cells:
+    """Return which cells, by their light (h, w) in three colours, are like a surface (1, w, 3) in their column."""
+    of_hit = cv2.split(hit)
+    red, green, blue = (np.abs(plane - own) for plane, own in zip(planes, of_hit, strict=True))
+    most = np.float32(_ALIKE) * np.maximum(np.maximum(*of_hit[:2]), of_hit[2])
+    return np.asarray(np.maximum(np.maximum(red, green), blue) < most)
 
 
 def _around(hit: Singles) -> Singles:
     """Return the median (1, w, 3) over neighbouring columns: that of a wall where a column's own hit is a window."""
-    wide = np.pad(hit[0], ((_BESIDE_CELLS, _BESIDE_CELLS), (0, 0)), mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(wide, 2 * _BESIDE_CELLS + 1, axis=0)
-    return np.asarray(np.median(windows, axis=-1), np.float32)[None]
+    beside = np.arange(-_BESIDE_CELLS, _BESIDE_CELLS + 1) + np.arange(hit.shape[1])[:, None]
+    windows = hit[0].T[:, np.clip(beside, 0, hit.shape[1] - 1)]
+    return np.ascontiguousarray(np.partition(windows, _BESIDE_CELLS, axis=-1)[..., _BESIDE_CELLS].T)[None]
 
 
 def _like_colours(light: Singles, cells: Cells, surface: Singles, known: Cells) -> Cells:
@@ -128,16 +129,20 @@ def _like_colours(light: Singles, cells: Cells, surface: Singles, known: Cells) 
         light: (h, w, 3) of all cells. cells: (h, w) those in question.
         surface: (1, w, 3) light of a surface in each column, where it is known (1, w).
     """
-    own = _steps(surface[0])
-    tables = np.zeros((_PARTS, _STEPS, _STEPS, _STEPS), bool)
-    ends = np.linspace(0, cells.shape[1], _PARTS + 1).astype(int)
+    width = cells.shape[1]
+    like = _place(np.clip(_steps(surface[0])[:, None] + _LIKE, 0, _STEPS - 1))
+    tables = np.zeros((_PARTS, _STEPS**3), bool)
+    ends = np.linspace(0, width, _PARTS + 1).astype(int)
     for number, table in enumerate(tables):
         near = slice(ends[max(number - 1, 0)], ends[min(number + 2, _PARTS)])
-        like = np.clip(own[near][known[0, near]][:, None] + _LIKE, 0, _STEPS - 1).reshape(-1, 3)
-        table[like[:, 0], like[:, 1], like[:, 2]] = True
-    row, column = np.nonzero(cells)
-    red, green, blue = _steps(light[row, column]).T
-    return np.asarray(tables[column * _PARTS // cells.shape[1], red, green, blue])
+        table[like[near][known[0, near]]] = True
+    cell = np.flatnonzero(cells)
+    return np.asarray(tables[cell % width * _PARTS // width, _place(_steps(light.reshape(-1, 3)[cell]))])
+
+
+def _place(steps: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the place (…) of steps of colour (…, 3) in a table."""
+    return np.asarray((steps[..., 0] * _STEPS + steps[..., 1]) * _STEPS + steps[..., 2])
 
 
 def _steps(light: Singles) -> npt.NDArray[np.int32]:

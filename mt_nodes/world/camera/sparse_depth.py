@@ -11,9 +11,12 @@ import numpy.typing as npt
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import UnknownTransform, move
+from mt_nodes.world.camera.free_space import Beams
 from mt_nodes.world.camera.model import CameraModel
 
 Singles = npt.NDArray[np.float32]
+#: x, y and z (N,) of points.
+Axes = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 #: Beams this close to the topmost one are at the sensor's upper limit: the surfaces that they hit may continue above.
 _TOP_BEAMS_RAD = np.radians(1.0)
 _FAR_M = 15.0
@@ -38,37 +41,43 @@ def project_returns(
     step: int,
     extremes_m: tuple[Singles, Singles],
     on_top: npt.NDArray[np.bool_],
-) -> None:
-    """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams."""
+) -> Beams:
+    """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams.
+
+    Returns:
+        The returns in the picture.
+    """
     range_m, far_m = extremes_m
-    own = cloud.xyz[_before_camera(cloud.xyz, to_image, camera)]
+    x, y, z = np.ascontiguousarray(cloud.xyz.T)  # along each axis, as processors like it
+    own = cloud.xyz[_before_camera((x, y, z), to_image, camera)]
     in_camera = move(to_image, own)
     pixels = camera.project(in_camera)
     column, row = np.floor((pixels + 0.5) / step).T
     with np.errstate(invalid="ignore"):
         inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
-    if not inside.size:
-        return
+    seen = in_camera[inside]
     cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
-    x, y, z = in_camera.T
-    ranges = np.sqrt(x * x + y * y + z * z)[inside].astype(np.float32)
+    ranges = np.sqrt(np.einsum("ij,ij->i", seen, seen)).astype(np.float32)
+    origin_m = np.asarray(to_image[:3, 3], np.float64)
+    beams = Beams(origin_m, seen, ranges, column[inside].astype(np.int64))
+    if not inside.size:
+        return beams
     of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
     np.minimum.at(of_cells, cell, ranges)
     np.maximum.at(far_m.reshape(-1), cell, ranges)
     nearest = np.flatnonzero(of_cells[cell] == ranges)
-    x, y, z = own[inside[nearest]].T.astype(np.float64)
-    high = z > np.tan(_topmost_rad(cloud.xyz) - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y)
+    near_x, near_y, near_z = own[inside[nearest]].T.astype(np.float64)
+    high = near_z > np.tan(_topmost_rad(x, y, z) - _TOP_BEAMS_RAD) * np.sqrt(near_x * near_x + near_y * near_y)
     on_top_of_cells[cell[nearest]] = high
+    return beams
 
 
-def _before_camera(
-    xyz: npt.NDArray[Any], to_image: npt.NDArray[np.float64], camera: CameraModel
-) -> npt.NDArray[np.int64]:
+def _before_camera(axes: Axes, to_image: npt.NDArray[np.float64], camera: CameraModel) -> npt.NDArray[np.int64]:
     """Return the rows of returns in the cone around the picture, in the cloud's own precision."""
-    x, y, z = xyz.T
+    x, y = axes[:2]
     eye = -to_image[:3, :3].T @ to_image[:3, 3]
     with np.errstate(invalid="ignore", over="ignore"):
-        dx, dy, dz = (axis - float(at) for axis, at in zip((x, y, z), eye, strict=True))
+        dx, dy, dz = (axis - float(at) for axis, at in zip(axes, eye, strict=True))
         a, b, c = to_image[2, :3].tolist()
         ahead = dx * a + dy * b + dz * c
         widest = float(np.cos(camera.widest_rad))  # below 0 for a fisheye that sees behind itself
@@ -78,9 +87,8 @@ def _before_camera(
     return np.flatnonzero(within & ((x != 0.0) | (y != 0.0)))
 
 
-def _topmost_rad(xyz: npt.NDArray[Any]) -> float:
+def _topmost_rad(x: npt.NDArray[Any], y: npt.NDArray[Any], z: npt.NDArray[Any]) -> float:
     """Return the elevation of the sensor's topmost beams, from far returns: offsets of the beams raise near ones."""
-    x, y, z = xyz.T
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         flat = np.sqrt(x * x + y * y)
         slope = z / flat

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -58,10 +58,16 @@ class Surroundings:
         height = np.abs(self.camera_m[2] + near * self.rays[..., 2])
         return np.asarray(~self.sky & (height < _GROUND_M + _GROUND_SLOPE * near))
 
-    def points(self, farthest_m: float = 1000.0) -> Floats:
-        """Return the points (h, w, 3) that the cells show, in ``base_link``; the sky at this distance."""
-        near = np.minimum(self.range_m, farthest_m)
-        return np.asarray(self.camera_m + self.rays * near[..., None])
+    def thinned(self, every: int) -> Surroundings:
+        """Return the cell in the middle of each square of so many cells on a side, an odd number."""
+        some = np.s_[every // 2 :: every, every // 2 :: every]
+        fields = {name: own[some] for name, own in vars(self.depth).items() if name != "step_px"}
+        return Surroundings(DepthMap(**fields, step_px=every * self.depth.step_px), self.rays[some], self.camera_m)
+
+    def points(self, farthest_m: float = 1000.0, every: int = 1) -> Floats:
+        """Return the points (h, w, 3) that every so manieth cell shows, in ``base_link``; the sky at this distance."""
+        near = np.minimum(self.depth.range_m[::every, ::every], farthest_m).astype(np.float64)
+        return np.asarray(self.camera_m + self.rays[::every, ::every] * near[..., None])
 
 
 _known: WeakKeyDictionary[Image, Surroundings] = WeakKeyDictionary()
@@ -79,9 +85,17 @@ def surroundings_of(bundle: Bundle, image: Image, camera: CameraModel) -> Surrou
             pose = np.asarray(bundle.transforms.lookup("base_link", image.frame_id))
         except UnknownTransform as error:
             raise NotApplicable(f"{image.topic}: where its camera is on the vehicle is not known: {error}") from error
-        rays = camera.grid(depth.step_px) @ pose[:3, :3].T
+        rays = _rays(camera, depth.step_px, pose[:3, :3].tobytes())
         known = _known[image] = Surroundings(depth, rays, pose[:3, 3])
     return known
+
+
+@lru_cache(maxsize=16)
+def _rays(camera: CameraModel, step_px: int, turn: bytes) -> Floats:
+    """Return the directions (h, w, 3) of a camera's cells in ``base_link``, by a rotation (3, 3)."""
+    rays = camera.grid(step_px) @ np.frombuffer(turn).reshape(3, 3).T
+    rays.flags.writeable = False
+    return rays
 
 
 def register_surroundings(image: Image, known: Surroundings) -> None:

@@ -26,6 +26,7 @@ class Lane:
         middle_m: points of the centre line, at most 2 m apart in bends. left, right: neighbouring lanes in the same
             direction, by name, empty if there is none. next: successor lanes.
         on_road: whether vehicles drive there; otherwise it is for pedestrians.
+        reference_m: of OpenDRIVE's lanes, stations of the road's reference line, ascending, and the lane's beside them.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Lane:
     right: str = ""
     next: tuple[str, ...] = ()
     on_road: bool = True
+    reference_m: tuple[tuple[float, float], ...] = ()
 
     @cached_property
     def line_m(self) -> Floats:

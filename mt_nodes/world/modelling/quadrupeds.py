@@ -32,6 +32,7 @@ class Beast:
         head_m: length of the head. coat, belly, dark: colours of the fur. pattern: plain, holstein, roe or boar.
         antlers_m: their height, 0 for none. ears_m: their length. tail_m: its length. phase: of the stride.
         snout: its length as a share of the head's. skull: its width and height, beside those of a long head.
+        neck_wide: its radii, beside those of a slender one. nose_wide: radius of the snout's end as a share of it.
     """
 
     shoulder_m: float
@@ -53,6 +54,8 @@ class Beast:
     reflectivity: float = 0.4
     snout: float = 0.72
     skull: float = 1.0
+    neck_wide: float = 1.0
+    nose_wide: float = 0.11
 
 
 def animal(beast: Beast) -> DetailedMesh:
@@ -158,18 +161,18 @@ def _head_of(field: SolidField, b: Beast) -> Floats:
     base = np.array([0.4 * b.trunk_m, 0.0, h - 0.55 * g])
     along = np.array([ahead, 0.0, up]) / np.hypot(ahead, up)
     poll = base + length * h * along
-    field.round_cone(
-        COAT, (tuple(base), tuple(poll)), (0.62 * g, 0.27 * g + 0.05 * b.head_m), 0.35 * g, (1.0, 0.72, 1.0)
-    )
+    radii = (b.neck_wide * 0.62 * g, b.neck_wide * (0.27 * g + 0.05 * b.head_m))
+    field.round_cone(COAT, (tuple(base), tuple(poll)), radii, 0.35 * g, (1.0, 0.72, 1.0))
     n = b.head_m
     nose = np.array([np.cos(b.head_pitch_rad), 0.0, -np.sin(b.head_pitch_rad)])
     skull = poll + 0.12 * n * nose
     muzzle = skull + b.snout * n * nose
     field.ellipsoid(COAT, tuple(skull), (0.3 * n, 0.2 * b.skull * n, 0.23 * b.skull * n), 0.12 * n, b.head_pitch_rad)
     field.round_cone(
-        COAT, (tuple(skull - (0, 0, 0.04 * n)), tuple(muzzle)), (0.2 * n, 0.11 * n), 0.08 * n, (1.0, 0.85, 1.0)
+        COAT, (tuple(skull - (0, 0, 0.04 * n)), tuple(muzzle)), (0.2 * n, b.nose_wide * n), 0.08 * n, (1.0, 0.85, 1.0)
     )
-    field.ellipsoid(MUZZLE, tuple(muzzle + 0.05 * n * nose), (0.1 * n, 0.1 * n, 0.1 * n), 0.03 * n)
+    tip_m = (b.nose_wide - 0.01) * n
+    field.ellipsoid(MUZZLE, tuple(muzzle + 0.05 * n * nose), (tip_m,) * 3, 0.03 * n)
     for side in (1.0, -1.0):
         root = skull + np.array([-0.17 * n, side * 0.15 * n, 0.14 * n])
         tip = root + b.ears_m * np.array([-0.25, side * 0.8, 0.55 if b.pattern != "holstein" else 0.0])

@@ -71,8 +71,7 @@ class Surface:
 class SurfaceColours:
     """Colours of visible places: albedo (N, 3), and glow (N, 3), in shares of full scale.
 
-    Attributes:
-        mirror: (N,) reflectance at normal incidence. glass: (N,) which are panes. None: as the mesh says.
+    ``mirror``: (N,) reflectance at normal incidence. ``glass``: (N,) which are panes. None: as the mesh says.
     """
 
     albedo: Singles

@@ -134,9 +134,7 @@ def beams_of(cloud: Cloud) -> Beams:
     The first source that works: a field ``ring`` or ``channel``; the rows of an organised cloud (its columns, if those
     are fewer); the order of the scan, if each ring is one revolution, as in KITTI's files; clusters of elevations, as
     on the cones of a calibrated sensor's beams.
-
-    Raises:
-        NotApplicable: none of them works; with the numbers.
+    Raises NotApplicable: none of them works; with the numbers.
     """
     if cloud not in _found:
         _found[cloud] = _find(cloud)

@@ -89,12 +89,7 @@ def generate_drive(
         cloud = Cloud(CLOUD_TOPIC, stamp, "velodyne", points).read_as(reading)
         odometry = _odometry(street.road, ego_m, stamp)
         track.take(odometry)
-        bundle = Bundle(
-            *(0, index, stamp, (cloud,)),
-            transforms=transforms,
-            wires=(odometry,),
-            track=track,
-        )
+        bundle = Bundle(*(0, index, stamp, (cloud,)), transforms=transforms, wires=(odometry,), track=track)
         for number, one in enumerate(cameras):
             from mt_nodes.world.scene.camera_rendering import photograph  # OpenCV is for those who ask for pictures
 

@@ -52,9 +52,7 @@ class Places:
 class Figure:
     """An object for cameras.
 
-    Args:
-        mesh: its triangles; a detailed mesh brings its own colours.
-        paint: colours of a plain mesh, and what glows.
+    ``mesh``: its triangles; a detailed mesh brings its own colours. ``paint``: colours of a plain mesh, and what glows.
     """
 
     def __init__(self, mesh: Mesh, paint: Paint) -> None:
@@ -167,8 +165,7 @@ def _smooth(
 ) -> tuple[Singles, Singles, Singles]:
     """Return unit normals (n, 3), and light of sky and ground (n,), between corners (n, 3) with shares (n, 3).
 
-    Args:
-        flat: (n, 3) normals of the triangles, on the side that is seen.
+    ``flat``: (n, 3) normals of the triangles, on the side that is seen.
     """
     between = interpolated(table, corners, share)
     normal = between[:, :3] / np.maximum(np.linalg.norm(between[:, :3], axis=1), 1e-6)[:, None]

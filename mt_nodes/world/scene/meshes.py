@@ -26,8 +26,7 @@ RETRO, FILM, PLASTIC, STEEL, HORSE, SLEEVE, CLOTH, WOOD, DARK = 1.0, 0.95, 0.9, 
 class Mesh:
     """Triangles with a diffuse reflectivity each.
 
-    Attributes:
-        vertices_m: (V, 3) float64. triangles: (T, 3) indices. reflectivity: (T,) in 0..1.
+    ``vertices_m``: (V, 3) float64. ``triangles``: (T, 3) indices. ``reflectivity``: (T,) in 0..1.
     """
 
     vertices_m: npt.NDArray[np.float64]

@@ -52,12 +52,8 @@ def nearest_objects(xyz: Floats, search: Search) -> Iterator[Floats]:
 
     Ground is the lowest return within 1.6 m; points 0.3 m to 4 m above it stand on it. Columns of 0.25 m that touch, or
     have up to two free columns between them, are one object.
-
-    Args:
-        xyz: (N, 3) points in a frame that stands on the road: x ahead, y left, z up; all within ``search.around``.
-
-    Raises:
-        NotApplicable: there is none; with the numbers.
+    ``xyz``: (N, 3) points in a frame that stands on the road: x ahead, y left, z up; all within ``search.around``.
+    Raises NotApplicable: there is none; with the numbers.
     """
     x, y, of, height, count = _standing(xyz, search.around)
     order = np.argsort(of, kind="stable")
@@ -85,8 +81,7 @@ def nearest_objects(xyz: Floats, search: Search) -> Iterator[Floats]:
 def standing_points(xyz: Floats, search: Search) -> Floats:
     """Return the places x, y and heights above the ground (n, 3) of the points of all objects within a search.
 
-    Args:
-        xyz: as for :func:`nearest_objects`.
+    ``xyz``: as for :func:`nearest_objects`.
     """
     x, y, of, height, count = _standing(xyz, search)
     if not count:

@@ -63,8 +63,7 @@ class Rendering:
 def render(figure: Figure, pose: Matrix, camera: CameraModel, light: ObjectLight = OVERCAST) -> Rendering | None:
     """Return an object's rendering for a camera; None if it is not in its picture.
 
-    Args:
-        pose: (4, 4) object to camera.
+    ``pose``: (4, 4) object to camera.
     """
     place = _place_of(figure, pose, camera)
     if place is None:

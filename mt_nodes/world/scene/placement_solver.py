@@ -84,11 +84,8 @@ class Wish:
 def solve(places: Iterable[P], accepts: Callable[[P], T], what: str) -> tuple[int, T]:
     """Return the number of the first accepted place, and the result of its acceptance.
 
-    Args:
-        accepts: raises :class:`NoRoom` if the object cannot stand there.
-
-    Raises:
-        NotApplicable: no place is accepted; gives the number of failures by reason.
+    ``accepts``: raises :class:`NoRoom` if the object cannot stand there.
+    Raises NotApplicable: no place is accepted; gives the number of failures by reason.
     """
     reasons: Counter[str] = Counter()
     for number, place in enumerate(places):
@@ -103,12 +100,11 @@ def solve(places: Iterable[P], accepts: Callable[[P], T], what: str) -> tuple[in
 def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -> Matrix:
     """Return the pose (4, 4) of an object at a place, on and parallel to the ground found there.
 
+    Raises NoRoom: too few ground points, or something is in the way, steep ground included.
+
     Args:
         xyz: (N, 3) points, at least all those within the footprint's radius, clearance and 3 m of the place.
         clearance_m: free space required around the footprint.
-
-    Raises:
-        NoRoom: too few ground points, or something is in the way, steep ground included.
     """
     x, y, yaw = place
     dx, dy = xyz[:, 0] - x, xyz[:, 1] - y
@@ -122,14 +118,11 @@ def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -
 
 
 def stand_on(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float, plane: Floats) -> Matrix:
-    """Return the pose (4, 4) of an object at a place on known ground.
+    """Return the pose (4, 4) of an object at a place on known ground. Raises NoRoom: something is in the way.
 
     Args:
         xyz: (N, 3) points, at least all those within the footprint's radius and clearance of the place.
         plane: (3,) height of the ground at the place, and its slopes along x and y.
-
-    Raises:
-        NoRoom: something is in the way.
     """
     x, y, yaw = place
     dx, dy = xyz[:, 0] - x, xyz[:, 1] - y
@@ -159,8 +152,7 @@ def upright(place: Place) -> Matrix:
 def ground_plane(xyz: Floats, at: tuple[float, float]) -> Floats:
     """Return height and the slopes along x and y (3,) of the ground about a place, from points (N, 3) around it.
 
-    Raises:
-        NoRoom: there are too few points that may be ground.
+    Raises NoRoom: there are too few points that may be ground.
     """
     x, y = at
     return _ground(xyz[:, 0] - x, xyz[:, 1] - y, xyz[:, 2], 0.5 + 0.05 * float(np.hypot(x, y)))

@@ -68,13 +68,12 @@ class SurfaceHits:
 class ReturnSurface:
     """Triangles between neighbouring returns of an object, whose corners may be somewhere else now.
 
+    Raises NotApplicable: the returns span no surface.
+
     Args:
         xyz: (n, 3) where the corners are. measured: (n, 3) where the sensor measured them, which tells neighbours: a
             Delaunay triangulation of their directions, without triangles that reach over a gap.
         steps_rad: (2,) from ray to ray of one ring, and from ring to ring.
-
-    Raises:
-        NotApplicable: the returns span no surface.
     """
 
     def __init__(self, xyz: Floats, measured: Floats, steps_rad: Floats) -> None:
@@ -184,9 +183,7 @@ def behind(cloud: Cloud, but: Rows, xyz: Floats, measured: Floats, drift: tuple[
     Found without casting: a ray is a sum of the corners a, b, c of a triangle that it meets, ``u a + v b + w c`` with
     positive shares, and reaches it at the range ``1 / (u + v + w)``; the shares are ratios of triple products. Only
     triangles whose middle is near a ray are tried, and rays right at an edge are left out.
-
-    Args:
-        xyz, measured: (m, 3) as for the surface. drift: its velocity (3,), and the time of rows of the cloud.
+    ``xyz``, ``measured``: (m, 3) as for the surface. ``drift``: its velocity (3,), and the time of rows of the cloud.
     """
     own, (velocity, clock) = _lengths(xyz), drift
     axis = (xyz / own[:, None]).mean(axis=0)

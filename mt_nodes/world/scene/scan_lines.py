@@ -34,9 +34,7 @@ def scan_lines_of(cloud: Cloud) -> Beams:
     """Return the rings of a cloud (:func:`beams_of`), or bands of elevation where it has none; cached per cloud.
 
     A band is as high as a return's share of the field of view is wide: ``√(Ω / n)`` for n returns in a solid angle Ω.
-
-    Raises:
-        NotApplicable: the cloud has no return.
+    Raises NotApplicable: the cloud has no return.
     """
     if cloud not in _lines:
         try:
@@ -49,8 +47,7 @@ def scan_lines_of(cloud: Cloud) -> Beams:
 def lasers_of(cloud: Cloud) -> Beams:
     """Return the lasers of a cloud: by a field that numbers them, else its rings, which are one laser each.
 
-    Raises:
-        NotApplicable: one laser fires everything; or neither a field nor rings tell lasers apart.
+    Raises NotApplicable: one laser fires everything; or neither a field nor rings tell lasers apart.
     """
     if cloud not in _lasers:
         _lasers[cloud] = _by_field(cloud) or _by_ring(cloud)

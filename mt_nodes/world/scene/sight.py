@@ -91,8 +91,7 @@ class RaycastBody:
     def cast(self, cloud: Cloud, pose: Matrix, own_time: Mask | None = None) -> Hits:
         """Cast the cloud's rays to the object; ``pose`` is object to cloud.
 
-        Args:
-            own_time: (N,) which of the cloud's rays meet it there; None: all.
+        ``own_time``: (N,) which of the cloud's rays meet it there; None: all.
         """
         rows = self.around(cloud, pose)
         rows = rows if own_time is None else rows[own_time[rows]]

@@ -39,10 +39,9 @@ _LEVEL_RAD, _TILT = 0.01, 0.06
 class SilentRays:
     """Rays without a return within a window of azimuth.
 
-    Attributes:
-        rows: (n,) of an organised cloud: the place of the return. Of another: the return of the same ring after which
-            it would come. direction: (n, 3) unit vectors. clear_m: (n,) range of the nearer neighbour on the ring,
-            infinite without one: beyond it the ray may end at the same object.
+    ``rows``: (n,) of an organised cloud: the place of the return. Of another: the return of the same ring after which
+    it would come. ``direction``: (n, 3) unit vectors. ``clear_m``: (n,) range of the nearer neighbour on the ring,
+    infinite without one: beyond it the ray may end at the same object.
     """
 
     rows: Rows

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.base.wording import lateral_text
 from mt_nodes.data.effects import Effects, ImageBox
@@ -22,6 +22,7 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.diffusion import EditCache, EditRequest, edit
 from mt_nodes.world.camera.measures import Mask
+from mt_nodes.world.camera.segmentation import pixels_of
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Edited(EachImage):
     when_missing: str = param(
         "make", choices=("make", "refuse"), help="make: edit now, in minutes; refuse: leave the frame out, as in a loop"
     )
+    segmenter: str = param("", help="segmentation model such as OneFormer, a directory or its id on the hub")
     random: ClassVar[bool] = False
     extra: ClassVar[str] = "diffusion"
 
@@ -48,8 +50,7 @@ class Edited(EachImage):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random: the seed is a parameter, so that an edit made offline is the one of the loop.
 
-        Raises:
-            NotApplicable: samples of 16 bits or no colours; no cached edit, and the model may not be asked.
+        Raises NotApplicable: samples of 16 bits or no colours; no cached edit, and the model may not be asked.
         """
         if view.picture.pixels.dtype != np.uint8 or view.picture.order == "mono":
             raise NotApplicable(f"{view.image.topic}: {view.image.encoding} is not 8 bits of red, green and blue each")
@@ -63,7 +64,7 @@ class Edited(EachImage):
         cache, key = EditCache.at(self.cache), self._key(view)
         edited = cache.get(key)
         if edited is None:
-            edited = edit(self.request(), view.picture.rgb8(), self.affected(view, draw))
+            edited = edit(self.request(), view.picture.rgb8(), self.painted(view))
             cache.put(key, edited)
         pixels = edited if view.picture.order == "rgb" else edited[..., ::-1]
         where = self.affected(view, draw)
@@ -83,7 +84,17 @@ class Edited(EachImage):
 
     def _key(self, view: View) -> str:
         picture: Picture = view.picture
-        return self.request().key(picture.rgb8(), self.affected(view, {}))
+        return self.request().key(picture.rgb8(), self.painted(view))
+
+    def painted(self, view: View) -> Mask | None:
+        """Return where the model paints, nonzero; None: it edits the whole picture."""
+        return None
+
+    def shown(self, view: View, labels: Sequence[str]) -> Mask:
+        """Return a mask, 255 where the segmenter sees one of the labels."""
+        if not self.segmenter:
+            raise UsageError(f"labels {', '.join(labels)}: got no segmenter, expected a segmentation model's directory")
+        return pixels_of(self.segmenter, view.picture.rgb8(), labels, self.device)
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,17 @@ class ImageInstructed(Edited):
     instruction: str = param("make it a snowy day", help="what is to be done to the picture")
     model: str = param("timbrooks/instruct-pix2pix", help="directory of a diffusers pipeline, or its id on the hub")
     guidance: float = param(7.5, low=0.0, high=50.0, aspect="fixed", help="how strictly the instruction is followed")
+    only: tuple[str, ...] = param((), help="labels of the segmenter, such as road; empty: the whole picture changes")
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """As the base; raises NotApplicable, too, where the picture shows none of the labels."""
+        if self.only and not self.shown(view, self.only).any():
+            raise NotApplicable(f"{view.image.topic}: the segmenter sees no {' or '.join(self.only)}")
+        return super().draw_image(rng, view, state)
+
+    def affected(self, view: View, draw: Draw) -> Mask | None:
+        """The labels' pixels; None: all."""
+        return self.shown(view, self.only) if self.only else None
 
     def request(self) -> EditRequest:
         """Ask for the instruction."""
@@ -108,6 +130,8 @@ class ImageInstructed(Edited):
 
 #: Least width and height of the painted area, in pixels; less would show nothing.
 _LEAST_PX = 16
+#: Something stands on what this share of the lowest rows of its place shows, a so manieth part of its height (assumed).
+_STANDS, _BELOW = 0.5, 10
 
 
 @dataclass(frozen=True)
@@ -132,6 +156,21 @@ class ImageInpainted(Edited):
     height_m: float = param(
         2.0, low=0.1, high=10.0, unit="m", aspect="fixed", help="height of the place, from the ground"
     )
+    stands_on: tuple[str, ...] = param((), help="labels of the segmenter, such as road, of the ground below it")
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """As the base; raises NotApplicable, too, where the ground below the place shows none of the labels."""
+        if self.stands_on:
+            x0, y0, x1, y1 = self._box_px(view)
+            below = self.shown(view, self.stands_on)[y1 - (y1 - y0) // _BELOW : y1 + 1, x0 : x1 + 1]
+            if np.mean(below != 0) < _STANDS:
+                what = " or ".join(self.stands_on)
+                raise NotApplicable(f"{view.image.topic}: {np.mean(below != 0):.0%} of the place's ground is {what}")
+        return super().draw_image(rng, view, state)
+
+    def painted(self, view: View) -> Mask:
+        """The place's box in the picture."""
+        return self.affected(view, {})
 
     def request(self) -> EditRequest:
         """Ask for the sentence."""
@@ -152,8 +191,7 @@ class ImageInpainted(Edited):
     def _box_px(self, view: View) -> tuple[int, int, int, int]:
         """Return the first and last column and row (x0, y0, x1, y1) of the place, within the picture.
 
-        Raises:
-            NotApplicable: the camera does not see it, or where the camera is, is not known.
+        Raises NotApplicable: the camera does not see it, or where the camera is, is not known.
         """
         try:
             to_camera = view.bundle.transforms.lookup(view.image.frame_id, "base_link")

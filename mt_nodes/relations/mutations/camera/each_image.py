@@ -45,11 +45,7 @@ class View:
 
     @classmethod
     def of(cls, bundle: Bundle, image: Image) -> View:
-        """Decode an image.
-
-        Raises:
-            NotApplicable: it cannot be decoded, or is too small to show anything.
-        """
+        """Decode an image. Raises NotApplicable: it cannot be decoded, or is too small to show anything."""
         try:
             picture = decode(image)
         except UsageError as error:
@@ -72,8 +68,7 @@ class View:
     def camera(self) -> CameraModel:
         """Return the calibrated camera.
 
-        Raises:
-            NotApplicable: there is no calibration of this image, or one that does not fit.
+        Raises NotApplicable: there is no calibration of this image, or one that does not fit.
         """
         info = self.info
         if info is None:
@@ -97,8 +92,7 @@ class ChangesImages(Mutation):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Make every random choice for one image.
 
-        Raises:
-            NotApplicable: there is no honest follow-up of it. NoEffect: the change is out of its sight.
+        Raises NotApplicable: there is no honest follow-up of it. NoEffect: the change is out of its sight.
         """
 
     @abstractmethod
@@ -127,8 +121,7 @@ class ChangesImages(Mutation):
     def draw_images(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every image, one after the other; where the change is out of its sight, why.
 
-        Raises:
-            NotApplicable: an image has no valid follow-up, or no visible content.
+        Raises NotApplicable: an image has no valid follow-up, or no visible content.
         """
         draws: Draw = {}
         for image in bundle.images:

@@ -112,8 +112,7 @@ class ImageMotionBlurred(MovingView):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random; take the ego's motion.
 
-        Raises:
-            NotApplicable: range or pose of the camera is unknown, or no pixel moves by one.
+        Raises NotApplicable: range or pose of the camera is unknown, or no pixel moves by one.
         """
         draw = self.drawn_motion(view)
         path = self.path_px(view, draw, every=_PROBED_CELLS)

@@ -18,9 +18,7 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.light import (
     Curve,
-    Floats,
     byte_translation,
-    colour_of_temperature,
     light_of,
     mapped_by_table,
     table,
@@ -43,12 +41,15 @@ class Pointwise(EachImage):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Look every sample up."""
-        pixels, curves = view.picture.pixels, self.curves()
-        tables = [table(curve, pixels.dtype) for curve in curves]
+        return mapped_by_table(view.picture.pixels, *self.tables(view.picture))
+
+    def tables(self, picture: Picture) -> list[Pixels]:
+        """Return the curves as tables over samples: one, or one for each of a picture's channels, in their order."""
+        tables = [table(curve, picture.pixels.dtype) for curve in self.curves()]
         if len(tables) == 3:
             # For a single channel, the green curve is nearest to perceived brightness.
-            tables = [tables["rgb".index(c)] for c in view.picture.order] if pixels.ndim == 3 else [tables[1]]
-        return mapped_by_table(pixels, *tables)
+            tables = [tables["rgb".index(c)] for c in picture.order] if picture.pixels.ndim == 3 else [tables[1]]
+        return tables
 
 
 @dataclass(frozen=True)
@@ -168,118 +169,6 @@ class GammaChanged(Pointwise):
         return f"black or white moved by {moved:.3f}, they were to stay" if moved > 0.1 else None
 
 
-#: The white of sRGB.
-_WHITE_K = 6504.0
-#: Least sample of a pixel from which on it is burnt out in part, and wholly, as shares of full scale.
-_BURNT = (0.92, 0.98)
-#: The proof looks at so many white pixels or more; their mean is at least this share of full scale.
-_LEAST_WHITE, _STILL_WHITE = 100, 0.97
-#: A wide area is a so manieth part of the picture's width wide, counted in cells of so many pixels.
-_WIDE, _CELL_PX = 30, 8
-
-
-@dataclass(frozen=True)
-class WhiteBalanceShifted(Pointwise):
-    """Shows the scene as if the light's colour temperature differed from the camera's white balance.
-
-    The red, green and blue light is multiplied by the ratio of a black body of that temperature to one of 6,504 K,
-    normalised to green. Chromaticity by Y. Kim et al. (US patent 7,024,034), light by sRGB's transfer function.
-
-    Burnt-out areas such as the sky stay white: gains act on the sensor's raw values, before these are clipped, and
-    image processors scale them so that a saturated raw value is white at any white balance (D. Coffin, dcraw, ``-H 0``,
-    its default: "clip all highlights to solid white"). How far above white they were nobody knows. In the upper half of
-    the picture they are taken for far above it, and so are areas into which a square of a thirtieth of the picture's
-    width fits, with what joins them; narrow ones below, such as paint on the road, are taken for just white, and take
-    the colour of the light (assumed). A pixel counts as burnt out
-    as its least sample nears full scale, wholly at 98 % of it, from 92 % on in part (assumed).
-
-    Guaranteed: the ratio of red to blue rises for a lower temperature and falls for a higher one, and wide areas
-    that were burnt out stay white.
-    """
-
-    temperature_k: float = param(
-        3500.0, low=2000.0, high=20000.0, unit="K", neutral=6500.0, help="lower: warmer, redder"
-    )
-
-    def gains(self) -> tuple[float, float, float]:
-        """Return the factors of red, green and blue light."""
-        pairs = zip(colour_of_temperature(self.temperature_k), colour_of_temperature(_WHITE_K), strict=True)
-        red, green, blue = (channel / white for channel, white in pairs)
-        return red / green, 1.0, blue / green
-
-    def curves(self) -> tuple[Curve, ...]:
-        """One factor of the light for each colour."""
-        return tuple(_times(gain) for gain in self.gains())
-
-    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random.
-
-        Raises:
-            NotApplicable: the picture has no colours.
-        """
-        if view.picture.order == "mono":
-            raise NotApplicable(f"{view.image.topic}: a picture without colours has no white balance")
-        return {}
-
-    def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Look every sample up, and keep what is burnt out white."""
-        pixels, new = view.picture.pixels, super().change_image(view, draw)
-        least = cv2.min(cv2.min(*cv2.split(pixels)[:2]), cv2.extractChannel(pixels, 2))
-        bright = np.flatnonzero(cv2.reduce(least, 1, cv2.REDUCE_MAX) > _BURNT[0] * view.picture.full_scale)
-        if not bright.size:
-            return new
-        rows = slice(int(bright[0]), int(bright[-1]) + 1)
-        share = mapped_by_table(least[rows], table(_burnt_share, pixels.dtype))
-        share = cv2.multiply(share, _wide(share, view.picture, rows.start), scale=1.0 / view.picture.full_scale)
-        white, scale = view.picture.full_scale, 1.0 / view.picture.full_scale
-        missing = cv2.subtract((float(white),) * 4, new[rows])
-        new[rows] = cv2.add(new[rows], cv2.multiply(missing, cv2.merge((share,) * 3), scale=scale))
-        return new
-
-    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Compare mean red and blue, and look at what was white."""
-        top = (float(old.picture.full_scale),) * 4
-        white = np.asarray(cv2.inRange(old.picture.pixels, top, top))
-        if spread_px(old.image):
-            white = cv2.erode(white, np.ones((5, 5), np.uint8))  # colours next to it spread into it
-        side = white.shape[1] // _WIDE + 2 * _CELL_PX
-        white = cv2.erode(white, np.ones((side, side), np.uint8), borderType=cv2.BORDER_REPLICATE)
-        if np.count_nonzero(white) >= _LEAST_WHITE and min(measures.colour(new.picture, white)) < _STILL_WHITE:
-            return "what was burnt out is no longer white"
-        ratios = [(red + 1e-3) / (blue + 1e-3) for red, _, blue in map(measures.colour, (old.picture, new.picture))]
-        if ratios[1] > ratios[0] if self.temperature_k < _WHITE_K else ratios[1] < ratios[0]:
-            return None
-        return f"red over blue went from {ratios[0]:.3f} to {ratios[1]:.3f}, asked for {self.temperature_k:g} K"
-
-
-def _burnt_share(values: Floats) -> Floats:
-    """Return the share to which pixels are burnt out, by their least samples."""
-    low, high = _BURNT
-    return np.asarray(np.clip((values - low) / (high - low), 0.0, 1.0))
-
-
-def _wide(share: Pixels, picture: Picture, first_row: int) -> Pixels:
-    """Return full scale (h, w) where burnt-out pixels belong to a wide area or lie high, 0 elsewhere, with soft edges.
-
-    Args:
-        share: (h, w) of burning out, from the first row on.
-    """
-    full_scale, high = picture.full_scale, max(0, (picture.size[0] // 2 - first_row) // _CELL_PX)
-    height, width = (max(1, -(-side // _CELL_PX)) for side in share.shape)
-    burnt = (cv2.resize(share, (width, height), interpolation=cv2.INTER_AREA) > 0.9 * full_scale).astype(np.uint8)
-    side = -(-share.shape[1] // (_WIDE * _CELL_PX))
-    core = cv2.morphologyEx(burnt, cv2.MORPH_OPEN, np.ones((side, side), np.uint8))
-    _, label = cv2.connectedComponents(burnt)
-    joined = np.isin(label, np.unique(label[core > 0])) & (burnt > 0)
-    joined[:high] = burnt[:high] > 0
-    near = cv2.dilate(joined.astype(np.uint8), np.ones((3, 3), np.uint8))
-    return np.asarray(cv2.resize(near * share.dtype.type(full_scale), share.shape[::-1]))
-
-
-def _times(gain: float) -> Curve:
-    return lambda values: values_of(light_of(values) * gain)
-
-
 @dataclass(frozen=True)
 class SaturationChanged(EachImage):
     """Multiplies every colour's distance from the grey of its brightness (BT.601); 0 removes all colour.
@@ -292,11 +181,7 @@ class SaturationChanged(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random.
-
-        Raises:
-            NotApplicable: the picture has no colours.
-        """
+        """Nothing is random. Raises NotApplicable: the picture has no colours."""
         if measures.saturation(view.picture) == 0.0:
             raise NotApplicable(f"{view.image.topic}: the picture has no colours")
         return {}

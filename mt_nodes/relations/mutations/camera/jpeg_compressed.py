@@ -29,11 +29,7 @@ class JpegCompressed(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random.
-
-        Raises:
-            NotApplicable: samples of 16 bits, which JPEG does not hold.
-        """
+        """Nothing is random. Raises NotApplicable: samples of 16 bits, which JPEG does not hold."""
         if view.picture.pixels.dtype != np.uint8:
             raise NotApplicable(f"{view.image.topic}: {view.image.encoding} has 16 bits a sample, a JPEG 8")
         return {}

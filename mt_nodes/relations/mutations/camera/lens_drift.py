@@ -56,11 +56,7 @@ class VignettingDrifted(Drifting, EachImage):
             raise UsageError("corner_stops: got 0, expected another: nothing would change")
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Determine the change at this instant.
-
-        Raises:
-            NotApplicable: the drift begins here.
-        """
+        """Determine the change at this instant. Raises NotApplicable: the drift begins here."""
         stops = self.corner_stops * float(self.shares(view.bundle, state, 1)[0])
         if abs(stops) < 0.02:
             raise NotApplicable(f"{view.image.topic}: the drift begins here: the corners change by {stops:.3f} EV")
@@ -143,8 +139,7 @@ class LensDrifted(Drifting, EachImage):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Determine the error at this instant: (4,) focal, right, down, distortion.
 
-        Raises:
-            NotApplicable: the lens is not calibrated, or has no coefficient to change; the drift begins here.
+        Raises NotApplicable: the lens is not calibrated, or has no coefficient to change; the drift begins here.
         """
         view.camera()
         assert view.info is not None, "its camera is known"

@@ -57,8 +57,7 @@ class LensFilm(OnEachCamera):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Take the segment's key, and the focal length in pixels.
 
-        Raises:
-            NotApplicable: there is no calibration: how many pixels an angle is, is unknown.
+        Raises NotApplicable: there is no calibration: how many pixels an angle is, is unknown.
         """
         focal_px = float(view.camera().k[0, 0])
         return {"film_key": self.key(rng, view, state), "focal_px": focal_px}

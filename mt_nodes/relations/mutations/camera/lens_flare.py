@@ -56,8 +56,7 @@ class LensFlare(EachImage):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Find the light: the centre of the brightest spot, in pixels.
 
-        Raises:
-            NotApplicable: nothing is bright enough.
+        Raises NotApplicable: nothing is bright enough.
         """
         height, width = view.picture.size
         small = (-(-width // _CELL), -(-height // _CELL))

@@ -68,11 +68,7 @@ class LowSun(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random.
-
-        Raises:
-            NotApplicable: depth is unknown, or no shadow falls into the picture.
-        """
+        """Nothing is random. Raises NotApplicable: depth is unknown, or no shadow falls into the picture."""
         share = float((self._shadow(view) > 0.5).mean())
         if share < _LEAST_SHADOW:
             raise NotApplicable(

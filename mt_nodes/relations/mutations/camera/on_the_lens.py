@@ -30,9 +30,7 @@ _LEAST_COVER = 0.5 / 255.0
 class Spot:
     """A spot on the lens: its place in the picture, and the share of each pixel's light that it blocks.
 
-    Attributes:
-        rows, columns: its rectangle of the picture.
-        cover: (h, w) 0 to 1.
+    ``rows``, ``columns``: its rectangle of the picture. ``cover``: (h, w) 0 to 1.
     """
 
     rows: slice

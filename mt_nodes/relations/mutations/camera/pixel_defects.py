@@ -87,8 +87,7 @@ class PixelsDead(OnEachCamera):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Choose the broken rows and pixels by the segment's key.
 
-        Raises:
-            NotApplicable: the picture is too small for them.
+        Raises NotApplicable: the picture is too small for them.
         """
         height, width = view.picture.size
         single = self.dead + self.hot

@@ -38,9 +38,8 @@ _DARKEST, _BRIGHTEST = 0.01, 0.85
 class Exposed:
     """A view of a rig's scene.
 
-    Attributes:
-        light: (h, w, 3) of its cells. around: the cells. exposure: light in its picture for light of the scene; the
-            exposures of cameras that share a scene have a geometric mean of 1.
+    ``light``: (h, w, 3) of its cells. ``around``: the cells. ``exposure``: light in its picture for light of the scene;
+    the exposures of cameras that share a scene have a geometric mean of 1.
     """
 
     light: Singles
@@ -59,8 +58,7 @@ class _Exposure:
 def views_of_scene(view: View) -> tuple[float, tuple[Exposed, ...]]:
     """Return the exposure of a view's camera, and every view of its bundle that shares its scene, itself included.
 
-    Raises:
-        NotApplicable: the camera is not calibrated, or no depth or transform is known.
+    Raises NotApplicable: the camera is not calibrated, or no depth or transform is known.
     """
     own = _exposed(view)
     if len(view.bundle.images) < 2:
@@ -156,8 +154,7 @@ def _joined(count: int, pairs: dict[tuple[int, int], float]) -> npt.NDArray[np.i
 def exposure_ratio(one: View, other: View) -> float | None:
     """Return the light of places in the first picture over that in the second; None where they share too few.
 
-    Raises:
-        NotApplicable: a camera is not calibrated, or no depth or transform is known.
+    Raises NotApplicable: a camera is not calibrated, or no depth or transform is known.
     """
     near, far = _exposed(one), _exposed(other)
     some = np.s_[_EVERY // 2 :: _EVERY, _EVERY // 2 :: _EVERY]

@@ -62,8 +62,7 @@ class RoadPainted(EachImage):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random.
 
-        Raises:
-            NoEffect: the camera does not see the place. NotApplicable: how far away what it shows is, is not known.
+        Raises NoEffect: the camera does not see the place. NotApplicable: how far away what it shows is, is not known.
         """
         painted = int(np.count_nonzero(self._cover(view)[0] > 0.5))
         if painted < _LEAST_PX:

@@ -52,12 +52,7 @@ class SensorNoise(EachImage):
     """
 
     full_well_e: float = param(
-        1500.0,
-        low=3.0,
-        high=100000.0,
-        unit="electrons",
-        neutral=100000.0,
-        help="electrons at white; fewer: more noise",
+        1500.0, low=3.0, high=100000.0, unit="electrons", neutral=100000.0, help="electrons at white; fewer: more noise"
     )
     read_noise_e: float = param(
         8.0, low=0.0, high=200.0, unit="electrons", neutral=0.0, help="standard deviation of reading out"
@@ -73,8 +68,7 @@ class SensorNoise(EachImage):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Choose where in the field each stripe begins.
 
-        Raises:
-            NotApplicable: the picture is so noisy, and so small, that more noise would not be detectable.
+        Raises NotApplicable: the picture is so noisy, and so small, that more noise would not be detectable.
         """
         middle = view.picture.with_pixels(_middle(view.picture.pixels))
         before, added = measures.noise(middle), float(self._deviation(np.array(measures.brightness(middle))))

@@ -57,8 +57,7 @@ class RollingShutter(MovingView):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random; take the ego's motion.
 
-        Raises:
-            NotApplicable: range or pose of the camera is unknown, or hardly a pixel moves by a half.
+        Raises NotApplicable: range or pose of the camera is unknown, or hardly a pixel moves by a half.
         """
         draw = self.drawn_motion(view)
         path = self.path_px(view, draw, every=_PROBED_CELLS)
@@ -193,8 +192,7 @@ class LightPulsed(EachImage):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Find the phase of the first row by the stamp.
 
-        Raises:
-            NotApplicable: no lamp is there, or an exposure of whole periods sees no pulses.
+        Raises NotApplicable: no lamp is there, or an exposure of whole periods sees no pulses.
         """
         if self.of == "lamps" and not self._lamps(view).any():
             raise NotApplicable(f"{view.image.topic}: shows no small, bright, coloured lamp")

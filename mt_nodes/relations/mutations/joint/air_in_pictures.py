@@ -217,17 +217,15 @@ def _cells_of(picture: Picture, around: Surroundings) -> Singles:
 def around_lidar(view: View) -> Cloud:
     """Return the cloud at whose LiDAR the air is centred, so that camera and LiDAR look into the same patches.
 
-    Raises:
-        NotApplicable: there is none.
+    Raises NotApplicable: there is none.
     """
     if not view.bundle.known_clouds:
         raise NotApplicable(f"{view.image.topic}: how far away what it shows is, no cloud tells")
     return view.bundle.known_clouds[0]
 
 
-def polar(view: View) -> tuple[Floats, Floats, Floats]:
-    """Return bearing, range over ground, and range (h, w) of cells: the first two around the LiDAR."""
-    around = surroundings(view)
+def polar(view: View, every: int) -> tuple[Floats, Floats]:
+    """Return bearing and range over ground (h, w), around the LiDAR, of every so manieth cell each way."""
     to_lidar = np.asarray(view.bundle.transforms.lookup(around_lidar(view).frame_id, "base_link"))
-    at = around.points() @ to_lidar[:3, :3].T + to_lidar[:3, 3]
-    return np.arctan2(at[..., 1], at[..., 0]), np.hypot(at[..., 0], at[..., 1]), around.range_m
+    at = surroundings(view).points(every=every) @ to_lidar[:3, :3].T + to_lidar[:3, 3]
+    return np.arctan2(at[..., 1], at[..., 0]), np.hypot(at[..., 0], at[..., 1])

@@ -140,8 +140,7 @@ def transmission(depth: npt.ArrayLike) -> Singles:
 def refuse_unreadable_intensities(cloud: Cloud, at: At) -> None:
     """Refuse intensities that cannot be read as reflectivities; a cloud without intensities is not refused.
 
-    Raises:
-        NotApplicable: one of them is not a finite number, or their convention is in doubt.
+    Raises NotApplicable: one of them is not a finite number, or their convention is in doubt.
     """
     for name in cloud.echo_names:
         kind = cloud.points.dtype[name].kind

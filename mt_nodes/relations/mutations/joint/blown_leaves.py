@@ -82,11 +82,7 @@ class BlownLeaves(Precipitation):
         return np.ones(len(diameter_mm))
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Draw the leaves.
-
-        Raises:
-            NoEffect: none flies in sight.
-        """
+        """Draw the leaves. Raises NoEffect: none flies in sight."""
         draw = super().draw_image(rng, view, state)
         if not self._layer(view, draw).any():
             raise NoEffect(f"{view.image.topic}: no leaf flies in its sight at this instant")

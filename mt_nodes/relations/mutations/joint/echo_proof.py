@@ -162,8 +162,7 @@ def proof_of_reports(air: AirOnBeams, number: Floats, amplitude: tuple[Floats, F
 def proof_of_echo_places(air: AirOnBeams, range_m: Floats, amplitude: tuple[Floats, Floats]) -> str | None:
     """Check that the air is bright enough where echoes (n,) are, and that they are spread as peaks of it are.
 
-    Args:
-        amplitude: lowest and highest (n,) of what is reported: whole numbers are coarse for echoes of the air.
+    ``amplitude``: lowest and highest (n,) of what is reported: whole numbers are coarse for echoes of the air.
     """
     if not len(range_m):
         return None

@@ -55,8 +55,7 @@ NO_FLOATS: Floats = np.empty(0)
 def reflectivity(cloud: Cloud, rows: At) -> Floats:
     """Return what the intensities of returns (n,) say of their surfaces: reflectivity times cosine, 1 is white.
 
-    Raises:
-        NotApplicable: the cloud has no intensities, one is no number, or their convention is in doubt.
+    Raises NotApplicable: the cloud has no intensities, one is no number, or their convention is in doubt.
     """
     if not cloud.echo_names:
         raise NotApplicable(

@@ -81,9 +81,7 @@ def empty_beams(cloud: Cloud) -> EmptyBeams:
 def write_echoes(cloud: Cloud, old: Cloud, at: Rows, echoes: EmptyEchoes) -> None:
     """Write echoes at rows (k,) of a cloud, where empty points or copies of neighbours are.
 
-    Args:
-        cloud: a fresh one, which is written to.
-        old: that of the empty beams, whose conventions of fields count.
+    ``cloud``: a fresh one, which is written to. ``old``: that of the empty beams, whose conventions of fields count.
     """
     bright, range_m = (column.astype(np.float64) for column in (echoes.reflectivity, echoes.range_m))
     write_points(cloud.points, at, echoes.xyz, intensity_of(old, bright, range_m), old)

@@ -12,12 +12,32 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import ChangesImages, View
-from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
-from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
-from mt_nodes.relations.mutations.lidar.plausible import refuse_implausible
-from mt_nodes.relations.mutations.radar.changes_radars import ChangesRadars
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, refuse_implausible
+from mt_nodes.relations.mutations.radar.each_radar import ChangesRadars
 from mt_nodes.relations.mutations.untouched import refuse_without_effect
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
+
+#: At 20 m/s a car moves a metre in 50 ms, more than an added object may be out of place. Drives at 10 Hz are joined
+#: within half a period anyway.
+SYNC_NS = 50_000_000
+
+
+def refuse_out_of_sync(bundle: Bundle, bound_ns: int = SYNC_NS) -> None:
+    """Refuse a bundle in which any two sensors are further apart in time than a bound.
+
+    Clouds that serve as additional input only (``bundle.extra_clouds``) count, too.
+    Raises NotApplicable: naming both topics, how far apart they are, and the bound.
+    """
+    skew_ns = bundle.skew_ns
+    if not skew_ns:
+        return
+    first, last = min(skew_ns, key=skew_ns.__getitem__), max(skew_ns, key=skew_ns.__getitem__)
+    apart_ns = skew_ns[last] - skew_ns[first]
+    if apart_ns > bound_ns:
+        raise NotApplicable(
+            f"{first} and {last} of bundle {bundle.index} are {apart_ns / 1e6:.1f} ms apart, expected at most "
+            f"{bound_ns / 1e6:g} ms"
+        )
 
 
 class EverySensor(ChangesRadars, ChangesImages, EachCloud):
@@ -34,8 +54,7 @@ class EverySensor(ChangesRadars, ChangesImages, EachCloud):
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every cloud, then for every image, then for every radar.
 
-        Raises:
-            NotApplicable: there is none, one of them has no valid follow-up, or the change reaches none of them.
+        Raises NotApplicable: there is none, one of them has no valid follow-up, or the change reaches none of them.
         """
         messages: tuple[Cloud | Image, ...] = (*bundle.clouds, *bundle.images, *bundle.radars)
         if not messages:
@@ -78,7 +97,6 @@ class EverySensor(ChangesRadars, ChangesImages, EachCloud):
 def surroundings(view: View) -> Surroundings:
     """Return depth and directions of a view's cells.
 
-    Raises:
-        NotApplicable: the camera is not calibrated, or no depth or transform is known.
+    Raises NotApplicable: the camera is not calibrated, or no depth or transform is known.
     """
     return surroundings_of(view.bundle, view.image, view.camera())

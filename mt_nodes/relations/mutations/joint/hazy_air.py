@@ -7,6 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -15,12 +16,7 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.joint.air_in_pictures import (
-    air_light,
-    around_lidar,
-    polar,
-    proof_of_veil,
-)
+from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, around_lidar, polar, proof_of_veil
 from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, firing_of, part_of_empty
 from mt_nodes.relations.mutations.joint.chance import Quarters, quarters, shares_at
@@ -29,6 +25,7 @@ from mt_nodes.relations.mutations.joint.echo_law import EchoLaw, echo_law
 from mt_nodes.relations.mutations.joint.echo_proof import AirOnBeams, proof_of_echo_places, proof_of_reports
 from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams
 from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
+from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.proof import amplitude_of, weakened_amplitude
 from mt_nodes.relations.mutations.joint.soft_return import LIGHT_M_PER_NS
@@ -204,8 +201,8 @@ class HazyAir(JointWeather):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Change the light of the day, draw the veil over what each cell shows, and the glow of lamps in it."""
-        bearing_rad, over_ground_m, range_m = polar(view)
-        passing = np.exp(-self.visible_extinction_per_m * range_m * self._density(bearing_rad, over_ground_m, draw))
+        range_m = surroundings(view).depth.range_m
+        passing = np.exp(np.float32(-self.visible_extinction_per_m) * range_m * self._density(view, draw))
         light = WeatherLight(view, self.direct)
         light.veil(passing, draw["air_light"])
         light.lamps_in_air(passing)
@@ -221,9 +218,9 @@ class HazyAir(JointWeather):
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Integrate the density along each cell's ray by the midpoint rule, and compare with the veil."""
-        bearing_rad, over_ground_m, range_m = polar(old)
         # Air is smooth: one cell of 4 x 4 gives the mean density for all sixteen.
-        bearing_rad, reached = bearing_rad[::4, ::4], np.minimum(over_ground_m, np.ceil(self.patches_to_m))[::4, ::4]
+        range_m, (bearing_rad, over_ground_m) = surroundings(old).range_m, polar(old, 4)
+        reached = np.minimum(over_ground_m, np.ceil(self.patches_to_m))
         ahead, left = np.cos(bearing_rad) * reached, np.sin(bearing_rad) * reached
         shares = (np.arange(_PARTS_OF_PICTURES) + 0.5) / _PARTS_OF_PICTURES
         patches = self.patches(draw)
@@ -233,12 +230,14 @@ class HazyAir(JointWeather):
             old, new, np.exp(-self.visible_extinction_per_m * range_m * mean), draw["air_light"], self.direct
         )
 
-    def _density(self, bearing_rad: Floats, over_ground_m: Floats, draw: Draw) -> Floats:
+    def _density(self, view: View, draw: Draw) -> Singles:
+        """Return the mean density of the air before each cell (h, w), by every second of them: it is smooth."""
+        shape = surroundings(view).shape
         if not self.patchiness:
-            return np.ones_like(bearing_rad)
-        bearing, reach = (a.astype(np.float32).reshape(-1) for a in (bearing_rad, over_ground_m))
-        mean = self.patches(draw).mean_to(bearing, reach, self.patches_to_m)
-        return mean.reshape(bearing_rad.shape).astype(np.float64)
+            return np.ones(shape, np.float32)
+        bearing, reach = (a.astype(np.float32) for a in polar(view, 2))
+        mean = self.patches(draw).mean_to(bearing.reshape(-1), reach.reshape(-1), self.patches_to_m)
+        return np.asarray(cv2.resize(mean.reshape(bearing.shape), shape[::-1], interpolation=cv2.INTER_NEAREST))
 
     def _mean_density(self, part: CloudPart, draw: Draw) -> Singles:
         return self.patches(draw).mean_to(part.bearing_rad, part.level * part.range_m, self.patches_to_m)

@@ -37,9 +37,8 @@ class JointWeather(EverySensor, Weather):
     def draw_images(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every image.
 
-        Raises:
-            NotApplicable: as for each image; or how much light arrives is not known in more than a third of one, since
-                the clouds do not tell its depth.
+        Raises NotApplicable: as for each image; or how much light arrives is not known in more than a third of one,
+        since the clouds do not tell its depth.
         """
         draws = super().draw_images(rng, bundle, state)
         for image in bundle.images:

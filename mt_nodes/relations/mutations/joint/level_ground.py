@@ -21,8 +21,7 @@ _LEAST_SHARE = 0.1
 def plane_of(bundle: Bundle, cloud: Cloud, ego_frame_id: str, tolerance_m: float) -> Floats:
     """Return the ground (4,): its unit normal in the cloud's frame, and the height of that frame's origin over it.
 
-    Raises:
-        NotApplicable: the nearby returns show no ground, or the sensor's mount is unknown.
+    Raises NotApplicable: the nearby returns show no ground, or the sensor's mount is unknown.
     """
     rows = returns(cloud)
     near = rows[ranges_m(cloud, rows) < _NEAR_M]

@@ -42,8 +42,12 @@ _SHIFT = 4
 #: Streaks of these widths in pixels are drawn at a fraction of the resolution, blurred by so many of its pixels, with a
 #: core of this share of their width.
 _WIDTHS, _COARSE, _SOFT, _CORE = (0.0, 2.0, 6.0, 28.0, 1e6), (1, 2, 4, 8), 0.8, 0.8
+#: What is shorter than this many pixels is a dot: the lens's blur of so many pixels makes it round.
+_DOT_PX, _ROUND_PX = 2.0, 0.6
 #: Layers are drawn about this wide at most.
 _SHARP_PX = 1000
+#: Rows that are blended at a time.
+_STRIPE_PX = 320
 #: Diameter of the lens's aperture in metres; it is focused far away: a 6 mm lens at F/4 (assumed).
 _APERTURE_M = 1.5e-3
 
@@ -75,8 +79,12 @@ class Streaks:
         wide = np.maximum(true, 1.0)
         cover = self.cover * true / wide
         ends = (np.stack([self.begin_px, self.end_px], axis=1) + 0.5) / step
+        dot = (wide < _WIDTHS[1]) & (np.abs(ends[:, 1] - ends[:, 0]).max(axis=1, initial=0.0) < _DOT_PX)
+        if dot.any():
+            _draw(layer, ends[dot] - 0.5, wide[dot], cover[dot])
+            cv2.GaussianBlur(layer, (0, 0), _ROUND_PX, dst=layer)
         for coarse, (low, high) in zip(_COARSE, pairwise(_WIDTHS), strict=True):
-            rows = np.flatnonzero((wide >= low) & (wide < high))
+            rows = np.flatnonzero((wide >= low) & (wide < high) & ~dot)
             if rows.size:
                 small = np.zeros([-(-side // coarse) for side in layer.shape], np.uint8)
                 core = np.maximum(wide[rows] * (_CORE if coarse > 1 else 1.0) / coarse, 1.0)
@@ -109,11 +117,7 @@ def _draw(layer: npt.NDArray[np.uint8], ends: Floats, wide: Floats, cover: Float
 
 
 def streaks(
-    view: View,
-    key: int,
-    spectrum: Spectrum,
-    velocity_mps: Callable[[Floats], Floats],
-    exposure_s: float,
+    view: View, key: int, spectrum: Spectrum, velocity_mps: Callable[[Floats], Floats], exposure_s: float
 ) -> Streaks:
     """Return the streaks in a view.
 
@@ -165,11 +169,14 @@ def with_layer(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: 
     if pixels.ndim == 2:
         more = cv2.subtract(float(np.rint(255.0 * values_of(float(light.mean())))), pixels)
         return np.asarray(cv2.add(pixels, cv2.multiply(more, mapped_by_table(layer, _COVER), scale=1.0 / 255.0)))
-    cover = mapped_by_table(layer, _COVER)
     colour = (red, green, blue, 0.0) if view.picture.order == "rgb" else (blue, green, red, 0.0)
-    more = cv2.subtract(colour, pixels)
-    cv2.multiply(more, cv2.merge((cover, cover, cover)), dst=more, scale=1.0 / 255.0)
-    return np.asarray(cv2.add(pixels, more, dst=pixels))
+    for first in range(0, len(pixels), _STRIPE_PX):  # so that what lies between fits the processor's cache
+        some = pixels[first : first + _STRIPE_PX]
+        cover = mapped_by_table(layer[first : first + _STRIPE_PX], _COVER)
+        more = cv2.subtract(colour, some)
+        cv2.multiply(more, cv2.merge((cover, cover, cover)), dst=more, scale=1.0 / 255.0)
+        cv2.add(some, more, dst=some)
+    return pixels
 
 
 #: Cover of samples by that of light: exact over black for white.
@@ -228,8 +235,7 @@ def _slopes(camera: CameraModel) -> tuple[tuple[float, float], tuple[float, floa
 def _widest(near: Sequence[tuple[Singles, Singles, Rows, Singles]]) -> tuple[Floats, Floats, Floats]:
     """Return places (k, 3), diameters D (k,) and widths in pixels (k,) of the widest particles of several classes.
 
-    Args:
-        near: of each class places (n, 3), diameters (n,), which of them count (k,), and how wide these are (k,).
+    ``near``: of each class places (n, 3), diameters (n,), which of them count (k,), and how wide these are (k,).
     """
     nothing = np.empty(0, np.float32)
     widths = np.concatenate([nothing, *(width for *_, width in near)])
@@ -246,10 +252,9 @@ def _widest(near: Sequence[tuple[Singles, Singles, Rows, Singles]]) -> tuple[Flo
 class _Boxes:
     """Periodic boxes of particles around a camera, one for each class, by how far away its particles are drawn.
 
-    Attributes:
-        focal_px: by which particles stand out from the veil. sight: (n, 3) corners of what is to be filled, for a
-            distance of 1. camera_m: (3,) place of the camera within a lattice that it shares with others; 0 if it has
-            one of its own. most: of a class.
+    ``focal_px``: by which particles stand out from the veil. ``sight``: (n, 3) corners of what is to be filled, for a
+    distance of 1. ``camera_m``: (3,) place of the camera within a lattice that it shares with others; 0 if it has one
+    of its own. ``most``: of a class.
     """
 
     focal_px: float

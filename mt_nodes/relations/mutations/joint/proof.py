@@ -13,8 +13,13 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver, all_returns
 from mt_nodes.relations.mutations.joint.beam_parts import firing_of, is_last_of_several
 from mt_nodes.relations.mutations.joint.chance import shares_at
-from mt_nodes.relations.mutations.joint.empty_proof import RowMap, SeenEchoes, blocks_of_rest, proof_of_empty_beams
-from mt_nodes.relations.mutations.joint.fate import Fate
+from mt_nodes.relations.mutations.joint.empty_proof import (
+    Fate,
+    RowMap,
+    SeenEchoes,
+    blocks_of_rest,
+    proof_of_empty_beams,
+)
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, proof_on_beam, ranges_m, rounding_m
 from mt_nodes.relations.mutations.lidar.strength_proof import off_strength
@@ -173,9 +178,7 @@ def _wrong_side(receiver: Receiver, clear_db: Floats, passing_db: Floats, number
 
     That is the share of reported returns of these mean amplitudes that are detected when weakened: the tail of the
     amplitudes beyond what detection takes.
-
-    Args:
-        number: (k, 2 or more) drawn: share of such returns with a larger amplitude, and of firings with less noise.
+    ``number``: (k, 2 or more) drawn: share of such returns with a larger amplitude, and of firings with less noise.
     """
     from scipy import special  # for those who meet bad air
 

@@ -150,8 +150,7 @@ class RoadCovered(WeakenedReturns, CoveredRoadInPictures):
     ) -> str | None:
         """Compare the intensities of changed returns and the noise floor with the promise.
 
-        Args:
-            powers: (n,) of each return its range, the cover's return relative to bare road, and its share.
+        ``powers``: (n,) of each return its range, the cover's return relative to bare road, and its share.
         """
         rho, (range_m, times, share) = reflectivity(old, rows), powers
         group = np.empty(len(rows), np.int64)

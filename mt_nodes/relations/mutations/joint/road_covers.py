@@ -56,8 +56,7 @@ COVERS: dict[str, Cover] = {
 def share_at(x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating], amount: float) -> Singles:
     """Return the covered share of the ground at places, if ``amount`` of it is covered on average.
 
-    Args:
-        x_m, y_m: (n,) or (h, w), along and across the road. amount: 0 to 1; everything is covered at 1.
+    ``x_m``, ``y_m``: (n,) or (h, w), along and across the road. ``amount``: 0 to 1; everything is covered at 1.
     """
     edge = amount * (1.0 + _SOFT) - _SOFT / 2.0
     found = tile_values(_patches(), x_m, y_m)

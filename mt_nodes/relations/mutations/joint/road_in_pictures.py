@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import NoEffect
-from mt_nodes.data.images.codecs import Pixels
+from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
 from mt_nodes.relations.mutations.joint.road_covers import Cover, grain_at, share_at
 from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, fresnel, mirrored
 from mt_nodes.world.camera import measures
+from mt_nodes.world.camera.guided_upsampling import follow_edges
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, grey, relit
@@ -45,9 +46,7 @@ class RoadInPictures(EverySensor):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random.
 
-        Raises:
-            NotApplicable: depth or the camera's pose is unknown.
-            NoEffect: the picture shows no ground.
+        Raises NotApplicable: depth or the camera's pose is unknown. NoEffect: the picture shows no ground.
         """
         share = float(surroundings(view).ground.mean())
         if share < _LEAST_SHARE:
@@ -117,7 +116,7 @@ class CoveredRoadInPictures(RoadInPictures):
         part = view.picture.with_pixels(np.ascontiguousarray(view.picture.pixels[first * step :]))
         x, y, far = (_enlarged(m[first:], step, part.size) for m in _places(around))
         share = share_at(x, y, self.amount)
-        share *= _enlarged(around.ground[first:].astype(np.float32), step, part.size)
+        share *= _ground_pixels(around.ground[first:], step, part)
         finer = np.float32(self.lying.finer)
         tone = grain_at(finer * x, finer * y)
         tone *= np.float32(self.lying.grain) / (np.float32(1.0) + np.square(far * finer / _GRAIN_SEEN_M))
@@ -183,6 +182,15 @@ def _falling(view: View, around: Surroundings) -> Singles:
     light = grey(coarse_light(view.picture, around.shape, around.depth.step_px))
     most = _LINE * np.float32(np.quantile(light[around.ground], _LIT))
     return np.asarray(cv2.blur(np.minimum(light, most), (3, 3)))
+
+
+def _ground_pixels(ground: Mask, step_px: int, picture: Picture) -> Singles:
+    """Return how much of each pixel is ground: along the edges of the picture within its cells (h, w)."""
+    cells = ground.astype(np.float32)
+    shares = (_enlarged(cells, step_px, picture.size) * np.float32(65535.0)).astype(np.uint16)
+    follow_edges(shares, cells, picture, step_px, 0.5)
+    near = _enlarged(cv2.dilate(cells, np.ones((3, 3), np.uint8)), step_px, picture.size) == 1.0
+    return np.where(near, shares.astype(np.float32) / np.float32(65535.0), np.float32(0.0))
 
 
 def _enlarged(cells: npt.NDArray[Any], step_px: int, size: tuple[int, int]) -> Singles:

@@ -153,8 +153,7 @@ class Spray(WeakenedReturns, SprayInPictures):
     def find_plume(self, bundle: Bundle, state: Any) -> Draw:
         """Return the vehicle, under ``vehicle`` (4,), its speed, and the pattern with the way that it has gone.
 
-        Raises:
-            NotApplicable: there is no cloud, or no vehicle ahead in it.
+        Raises NotApplicable: there is no cloud, or no vehicle ahead in it.
         """
         if not bundle.known_clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud to find a vehicle ahead in")
@@ -178,8 +177,7 @@ class Spray(WeakenedReturns, SprayInPictures):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the plume (:meth:`plume_draw`) and its echoes: rows (n,), ranges, intensities, 0 to 1.
 
-        Raises:
-            NoEffect: no beam loses a noticeable share of its power to it.
+        Raises NoEffect: no beam loses a noticeable share of its power to it.
         """
         refuse_whole_numbers(cloud)
         to_ego = self._to_ego(bundle, cloud)

@@ -44,11 +44,8 @@ class SprayInPictures(EverySensor):
     def plume_draw(self, bundle: Bundle, state: Any) -> Draw:
         """Return the plume of a bundle, the same for all of its sensors: the last one is cached.
 
-        Args:
-            state: of the episode; its first two values tell it from others.
-
-        Raises:
-            NotApplicable: there is no vehicle ahead.
+        ``state``: of the episode; its first two values tell it from others.
+        Raises NotApplicable: there is no vehicle ahead.
         """
         key = (self, *state[:2])
         known = _known.get(bundle)
@@ -67,9 +64,8 @@ class SprayInPictures(EverySensor):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Take the plume that the LiDAR meets, and the light that its drops scatter.
 
-        Raises:
-            NotApplicable: there is no vehicle ahead, or depth or the camera's pose is unknown.
-            NoEffect: the plume is out of sight, or hidden.
+        Raises NotApplicable: there is no vehicle ahead, or depth or the camera's pose is unknown. NoEffect: the plume
+        is out of sight, or hidden.
         """
         draw = self.plume_draw(view.bundle, state)
         taken = float(1.0 - self._passing(view, draw).min())

@@ -133,8 +133,7 @@ class SunGlare(WeakenedReturns, SunInPictures):
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Choose where the sun stands: a unit vector (3,) in ``frame_id``.
 
-        Raises:
-            NotApplicable: no return to choose an azimuth by.
+        Raises NotApplicable: no return to choose an azimuth by.
         """
         if self.azimuth_rad is not None:
             return self._towards(self.azimuth_rad)
@@ -160,8 +159,7 @@ class SunGlare(WeakenedReturns, SunInPictures):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Turn the sun into the cloud's frame, under ``sun`` (3,), and draw the false returns.
 
-        Raises:
-            NoEffect: the sun is hidden, or no return is weak enough to be lost.
+        Raises NoEffect: the sun is hidden, or no return is weak enough to be lost.
         """
         refuse_whole_numbers(cloud)
         sun, visible = self._to_frame(bundle, cloud).T @ state, self.visible(bundle, state)

@@ -46,15 +46,13 @@ def visible_share(bundle: Bundle, sun: Floats, frame_id: str, circumsolar: float
     """Return the share of the sun's light, 0 to 1, that reaches the vehicle past what stands before it.
 
     The last result of a bundle is cached: every sensor needs the same.
+    Raises NotApplicable: of a camera the calibration, the pose or the depth is unknown.
 
     Args:
         bundle: with the sensors' source.
         sun: (3,) unit vector towards it in ``frame_id``.
         frame_id: frame that the transforms join to the sensors'.
         circumsolar: see :func:`~mt_nodes.world.camera.sun_light.sunshape`.
-
-    Raises:
-        NotApplicable: of a camera the calibration, the pose or the depth is unknown.
     """
     key = (np.asarray(sun).tobytes(), frame_id, circumsolar)
     known = _known.get(bundle)
@@ -67,8 +65,7 @@ def visible_share(bundle: Bundle, sun: Floats, frame_id: str, circumsolar: float
 def in_a_picture(bundle: Bundle, sun: Floats, frame_id: str) -> bool:
     """Return whether a direction (3,) of a frame lies within a picture of the bundle.
 
-    Raises:
-        NotApplicable: the calibration or the pose of a camera is unknown.
+    Raises NotApplicable: the calibration or the pose of a camera is unknown.
     """
     for image in bundle.images:
         camera = View.of(bundle, image).camera()

@@ -28,8 +28,7 @@ from mt_nodes.relations.mutations.joint.attenuation import (
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, firing_of, is_last_of_several, parts
 from mt_nodes.relations.mutations.joint.chance import gaussian, quarters, quarters_at
 from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, EmptyEchoes, empty_beams, write_echoes
-from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
-from mt_nodes.relations.mutations.joint.fate import Fate, Mask
+from mt_nodes.relations.mutations.joint.empty_proof import Fate, Mask, SeenEchoes
 from mt_nodes.relations.mutations.joint.proof import proof_of_weather
 from mt_nodes.relations.mutations.joint.reception import Reception, with_sensor
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud

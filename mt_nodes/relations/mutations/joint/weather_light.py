@@ -117,7 +117,7 @@ class WeatherLight:
         for channel, own in enumerate(light):
             self.light[channel] += share * own
 
-    def veil(self, passing: Floats, air: Singles) -> None:
+    def veil(self, passing: Floats | Singles, air: Singles) -> None:
         """Lead the light through air of which a share ``passing`` (h, w) of each cell's light arrives.
 
         I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924). What is
@@ -137,14 +137,14 @@ class WeatherLight:
         tone = cloud_tone(self.around.rays[_HALF].astype(np.float32), key, 3)
         self.light *= np.float32(1.0) + self.shading.sky * self._enlarged(tone)
 
-    def lamps_in_air(self, passing: Floats) -> None:
+    def lamps_in_air(self, passing: Floats | Singles) -> None:
         """Add the glow of lamps: light that the air scatters out of their way to the lens, and some of it into it.
 
         Single scattering of the share 1 - e^(-τ), seen as a bloom around the lamp; its width is assumed.
         """
         lamps = lamps_in(self.view.picture, self.around.depth.step_px)
         if lamps.any():
-            glow = bloom(np.float32(_LAMP) * lamps * (1.0 - passing).astype(np.float32)[..., None])
+            glow = bloom(np.float32(_LAMP) * lamps * (np.float32(1.0) - passing.astype(np.float32))[..., None])
             self.light += np.moveaxis(glow, -1, 0)[:, None]
 
     def pixels(self) -> Pixels:

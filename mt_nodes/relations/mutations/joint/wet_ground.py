@@ -134,8 +134,7 @@ class WetGround(WeakenedReturns, WetRoadInPictures):
 def share_left(cosine: Reals, rho: Reals, film: float) -> Reals:
     """Return the share (n,) of its dry power that ground returns under a film that covers this share of its texture.
 
-    Args:
-        cosine: (n,) of incidence. rho: (n,) reflectivity of the dry ground.
+    ``cosine``: (n,) of incidence. ``rho``: (n,) reflectivity of the dry ground.
     """
     refracted, parallel = np.sqrt(_WATER**2 - 1.0 + np.square(cosine)), _WATER**2 * cosine
     reflected = np.square((cosine - refracted) / (cosine + refracted))

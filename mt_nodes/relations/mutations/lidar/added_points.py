@@ -19,8 +19,7 @@ _RUN = 8
 def free_rows(rng: np.random.Generator, cloud: Cloud, count: int) -> Rows:
     """Draw ascending rows (count,): where to insert, or which empty returns of an organised cloud to fill.
 
-    Raises:
-        NotApplicable: an organised cloud has too few empty returns.
+    Raises NotApplicable: an organised cloud has too few empty returns.
     """
     if not cloud.organised:
         return np.sort(rng.integers(0, len(cloud) + 1, count))

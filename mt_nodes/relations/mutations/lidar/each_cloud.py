@@ -17,8 +17,35 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
-from mt_nodes.relations.mutations.lidar.plausible import refuse_implausible
 from mt_nodes.relations.mutations.untouched import UNTOUCHED, drawn, refuse_without_effect
+
+#: A cloud in its map's frame may be a quarter of the Earth away from the origin; no place is farther away.
+MOST_M = 1e7
+#: A nearer point that is not the origin is neither a return nor an empty one; a thousandth of a LiDAR's resolution.
+LEAST_M = 1e-6
+
+
+def refuse_implausible(cloud: Cloud) -> None:
+    """Refuse returns beyond :data:`MOST_M` or within :data:`LEAST_M` of the origin.
+
+    Squares and ratios of such coordinates exceed the range of floating point, and no proof would hold. Points that are
+    not finite, or at the origin, are empty returns and pass.
+    Raises NotApplicable: there are such returns.
+    """
+    with np.errstate(all="ignore"):
+        x, y, z = (np.abs(cloud.points[name], dtype=np.result_type(cloud.points[name], np.float32)) for name in "xyz")
+        span = np.fmax(np.fmax(x, y, out=x), z, out=x)
+    if not len(span) or (np.fmax.reduce(span) <= MOST_M and np.fmin.reduce(span) >= LEAST_M):
+        return
+    known = np.isfinite(cloud.points["x"]) & np.isfinite(cloud.points["y"]) & np.isfinite(cloud.points["z"])
+    implausible = known & (span != 0) & ((span > MOST_M) | (span < LEAST_M))
+    if count := int(implausible.sum()):
+        point = [float(cloud.points[name][implausible.argmax()]) for name in "xyz"]
+        raise NotApplicable(
+            f"{count} of {len(cloud)} points of {cloud.topic} are at no place, the first at {point}: "
+            f"expected 0, or {LEAST_M:g} to {MOST_M:g} m"
+        )
+
 
 Rows = npt.NDArray[np.int64]
 _PIECE = 1 << 12
@@ -39,8 +66,7 @@ class EachCloud(Mutation):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Make every random choice of one cloud.
 
-        Raises:
-            NotApplicable: there is no honest follow-up of it. NoEffect: the change does not reach it.
+        Raises NotApplicable: there is no honest follow-up of it. NoEffect: the change does not reach it.
         """
 
     @abstractmethod
@@ -57,11 +83,7 @@ class EachCloud(Mutation):
         return clouds
 
     def refuse_unfit(self, cloud: Cloud) -> None:
-        """Refuse a cloud that cannot be changed.
-
-        Raises:
-            NotApplicable: with the reason.
-        """
+        """Refuse a cloud that cannot be changed. Raises NotApplicable: with the reason."""
         refuse_implausible(cloud)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:

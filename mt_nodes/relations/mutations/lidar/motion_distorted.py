@@ -67,12 +67,7 @@ class MotionDistorted(EachCloud):
         help="of the vehicle, along its x axis; unset: it moves and turns as recorded, 10 m/s where that is unknown",
     )
     yaw_rate_degps: float = param(
-        0.0,
-        low=-120.0,
-        high=120.0,
-        unit="deg/s",
-        neutral=0.0,
-        help="of the vehicle, to the left, on top of that",
+        0.0, low=-120.0, high=120.0, unit="deg/s", neutral=0.0, help="of the vehicle, to the left, on top of that"
     )
     period_s: float = param(
         0.1, low=0.02, high=0.5, unit="s", aspect="fixed", help="of one sweep, for clouds without a time field"
@@ -93,8 +88,7 @@ class MotionDistorted(EachCloud):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Nothing is random; check that there are times, and take the ego's motion.
 
-        Raises:
-            NotApplicable: the vehicle stands.
+        Raises NotApplicable: the vehicle stands.
         """
         refuse_whole_numbers(cloud)
         returns(cloud)
@@ -152,10 +146,8 @@ def sweep_clock(cloud: Cloud, period_s: float) -> Callable[[At], Floats]:
     """Return the measurement times of points (n,), in seconds from the middle of the sweep.
 
     They come from the cloud's time field, else from azimuth, for a clockwise sweep of ``period_s`` that begins behind.
-
-    Raises:
-        NotApplicable: the time field spans no sweep in any unit; or there is none, and the sensor does not turn, since
-            its returns lie on one side: a raster or a flash has another order of time.
+    Raises NotApplicable: the time field spans no sweep in any unit; or there is none, and the sensor does not turn,
+    since its returns lie on one side: a raster or a flash has another order of time.
     """
     name = next(filter(cloud.single, TIME_FIELDS), None)
     found = None if name is None else finite_range(cloud.points[name])

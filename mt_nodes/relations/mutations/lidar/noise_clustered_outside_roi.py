@@ -14,12 +14,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.regions import Region, load_region
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.lidar.added_points import (
-    added_rows,
-    free_rows,
-    proof_of_addition,
-    with_added,
-)
+from mt_nodes.relations.mutations.lidar.added_points import added_rows, free_rows, proof_of_addition, with_added
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import Space, intensities, rounded, scattered, to_region
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, refuse_whole_numbers

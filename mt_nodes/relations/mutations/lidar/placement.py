@@ -61,8 +61,7 @@ class Space:
     def window(self) -> tuple[list[float], list[float]]:
         """Return the lowest and highest (x, y) of the region's frame at which points are allowed.
 
-        Raises:
-            NotApplicable: the band around the region is out of the sensor's range.
+        Raises NotApplicable: the band around the region is out of the sensor's range.
         """
         sensor, bounds, reach = self.to_region[:2, 3].tolist(), self.region.bounds, self.margin_m + self.within_m
         low = [max(at - self.max_range_m, edge - reach) for at, edge in zip(sensor, bounds[:2], strict=True)]
@@ -74,8 +73,7 @@ class Space:
     def lift(self, xy: Floats, z_m: Floats) -> Floats:
         """Return the sensor-frame points (N, 3) of height ``z_m`` above ``xy`` (N, 2) of the region's frame.
 
-        Raises:
-            NotApplicable: the sensor's z axis lies in the region's plane, so that no such point exists.
+        Raises NotApplicable: the sensor's z axis lies in the region's plane, so that no such point exists.
         """
         (a, b, u, shift_x), (c, d, v, shift_y) = self.to_region[:2].tolist()
         turned = a * d - b * c
@@ -94,9 +92,8 @@ class Space:
 def to_region(bundle: Bundle, cloud: Cloud, region: Region) -> tuple[Region, Matrix]:
     """Return the region at this instant and the matrix from the cloud's frame to the region's.
 
-    Raises:
-        NotApplicable: there is no usable message on the region's topic yet.
-        UsageError: no transform joins the cloud's frame and the region's.
+    Raises NotApplicable: there is no usable message on the region's topic yet. UsageError: no transform joins the
+    cloud's frame and the region's.
     """
     try:
         resolved = region.resolve(bundle)
@@ -144,9 +141,7 @@ def scattered(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) 
     """Draw ``count`` points (count, 3): uniform by area horizontally, z uniform over the frame's own.
 
     Rejection sampling with a bounded number of rounds.
-
-    Raises:
-        NotApplicable: the cloud has no finite z, or too little space is left outside.
+    Raises NotApplicable: the cloud has no finite z, or too little space is left outside.
     """
     z_range = finite_range(cloud.points["z"])
     if z_range is None:
@@ -174,10 +169,8 @@ def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) 
     """Draw ``count`` returns outside and for each a shorter range, also outside, on its ray from the frame's origin.
 
     Returns the rows (count,) in ascending order and the new coordinates (count, 3).
-
-    Raises:
-        NotApplicable: too few returns can be shortened without entering the region's margin, or rounding to whole
-            numbers would take them off their rays.
+    Raises NotApplicable: too few returns can be shortened without entering the region's margin, or rounding to whole
+    numbers would take them off their rays.
     """
     if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
         raise NotApplicable(f"{cloud.topic} has whole-number coordinates, too coarse to stay on a ray")
@@ -207,9 +200,7 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
     """Return values (count,) of the field ``intensity_field`` in its own type, or None when the cloud has none.
 
     Uniform between the frame's lowest and highest, or the sensor's full scale with ``full_scale``.
-
-    Raises:
-        NotApplicable: what the cloud's intensities mean is in doubt, and full scale or another field depends on it.
+    Raises NotApplicable: what the cloud's intensities mean is in doubt, and full scale or another field depends on it.
     """
     name = cloud.intensity_field
     if name is None:
@@ -263,9 +254,7 @@ def intensity_of(cloud: Cloud, reflectivity: Points, range_m: Points) -> Points 
     """Return the values (n,) of ``intensity_field`` of echoes as of surfaces of some reflectivity (n,) at ranges (n,).
 
     None for a cloud without intensities.
-
-    Raises:
-        NotApplicable: what the cloud's intensities mean is in doubt.
+    Raises NotApplicable: what the cloud's intensities mean is in doubt.
     """
     if (name := cloud.intensity_field) is None:
         return None
@@ -280,9 +269,7 @@ def intensity_from(
 
     A sensor that compensates for range gives the same value. Of the power a share may be left. None for a cloud without
     intensities.
-
-    Raises:
-        NotApplicable: what the cloud's intensities mean is in doubt, and a change depends on it.
+    Raises NotApplicable: what the cloud's intensities mean is in doubt, and a change depends on it.
     """
     if (name := cloud.intensity_field) is None:
         return None

@@ -31,11 +31,7 @@ _LEAST_SINGLE = 1e-37
 
 
 def returns(cloud: Cloud) -> Rows:
-    """Return the rows (n,) that hold a return, rising.
-
-    Raises:
-        NotApplicable: there is none.
-    """
+    """Return the rows (n,) that hold a return, rising. Raises NotApplicable: there is none."""
     rows = np.flatnonzero(~empty_returns(cloud))
     if not len(rows):
         raise NotApplicable(f"{cloud.topic} has no return among {len(cloud)} points")
@@ -191,7 +187,6 @@ def rounding_m(cloud: Cloud, range_m: Floats) -> Floats:
 def blocks(cloud: Cloud) -> Iterator[At]:
     """Yield the returns of a cloud in blocks of some thousands: slices if every point is one, else row indices (n,).
 
-    Raises:
-        NotApplicable: no point is a return.
+    Raises NotApplicable: no point is a return.
     """
     yield from pieces(at_rows(cloud, returns(cloud)), len(cloud))

@@ -22,9 +22,7 @@ def in_rings(cloud: Cloud) -> _InRings:
 
     Lines are rings, or bands of elevation where a scan has none; a band is in the order of azimuth. Cached per cloud,
     like its beams: apply needs what draw computed.
-
-    Raises:
-        NotApplicable: the cloud has no return.
+    Raises NotApplicable: the cloud has no return.
     """
     if cloud not in _found:
         _found[cloud] = _in_rings(cloud)

@@ -19,9 +19,8 @@ from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles, write_angles
-from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, Rows, proof_of_change, without
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, Rows, proof_of_change, refuse_implausible, without
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
-from mt_nodes.relations.mutations.lidar.plausible import refuse_implausible
 from mt_nodes.relations.mutations.lidar.rays import pieces, ranges_follow, write_range_fields
 
 Floats = npt.NDArray[np.float64]
@@ -159,8 +158,7 @@ class SceneMoved(EachCloud):
     def _one_matrix(self, bundle: Bundle, draw: Draw) -> None:
         """Refuse a bundle without a valid follow-up: no return, too coarse coordinates, or clouds that would diverge.
 
-        Raises:
-            NotApplicable: saying which cloud and why.
+        Raises NotApplicable: saying which cloud and why.
         """
         if not any((~empty_returns(cloud)).any() for cloud in bundle.clouds):
             raise NotApplicable(f"bundle {bundle.index} has no cloud with a return")

@@ -17,12 +17,7 @@ from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.drawn_returns import rows_of
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_removal, without
-from mt_nodes.relations.mutations.lidar.lost_returns import (
-    azimuth_rad,
-    bearing_offset_rad,
-    cloud_offset_rad,
-    sector,
-)
+from mt_nodes.relations.mutations.lidar.lost_returns import azimuth_rad, bearing_offset_rad, cloud_offset_rad, sector
 from mt_nodes.relations.mutations.lidar.placement import empty_returns, intensities
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,

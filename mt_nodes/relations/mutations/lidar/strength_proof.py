@@ -26,9 +26,7 @@ def off_strength(
 ) -> npt.NDArray[np.bool_]:
     """Return which of some points (n,) are not of the expected strength, rounding and the end of the scale apart.
 
-    Args:
-        expected_db: (n,) in decibels over a white surface.
-        range_m: (n,) at which the values are understood.
+    ``expected_db``: (n,) in decibels over a white surface. ``range_m``: (n,) at which the values are understood.
     """
     value, slack = points[field.name][at].astype(np.float64), np.asarray(slack_db) + _SLACK_DB
     whole = points.dtype[field.name].kind in "iu"
@@ -50,12 +48,7 @@ def stronger_than(cloud: Cloud, at: At, reflectivity: Floats, range_m: Floats) -
 
 
 def proof_of_strengths(
-    cloud: Cloud,
-    at: At,
-    reflectivity: Floats,
-    range_m: Floats,
-    slack_db: npt.ArrayLike = 0.0,
-    old: Cloud | None = None,
+    cloud: Cloud, at: At, reflectivity: Floats, range_m: Floats, slack_db: npt.ArrayLike = 0.0, old: Cloud | None = None
 ) -> str | None:
     """Prove that some points (n,) of a cloud have these reflectivities (n,) in every field, at their ranges (n,).
 

@@ -56,11 +56,7 @@ class FreePlace:
         return Footprint((x, y), (length / 2, width / 2), float(self.body.high_m[2]))
 
     def among(self, places: Sequence[Place]) -> Iterator[int]:
-        """Yield the numbers of places that are free.
-
-        Raises:
-            NotApplicable: none is free.
-        """
+        """Yield the numbers of places that are free. Raises NotApplicable: none is free."""
         start = 0
         while start < len(places):
             try:
@@ -74,12 +70,11 @@ class FreePlace:
     def longest(self, places: Sequence[Place], foreseen_s: Floats, lasts_s: Callable[[int], float]) -> int:
         """Return the number of the free place at which the object lasts longest, of those that are looked at.
 
+        Raises NotApplicable: none is free.
+
         Args:
             places: the most promising first. foreseen_s: (n,) how long it may last there, in seconds.
             lasts_s: how long it does last at a place of a number.
-
-        Raises:
-            NotApplicable: none is free.
         """
         best, longest_s = -1, -1.0
         for number in islice(self.among(places[:TRIALS]), _COMPARED):
@@ -92,11 +87,8 @@ class FreePlace:
     def stand(self, place: Place, known: bool = False) -> tuple[Matrix, ObjectVisibility]:
         """Return pose (4, 4) in the ego's frame on the ground of the cloud, and visibility.
 
-        Args:
-            known: whether the ground there is known from an earlier cloud: then a few points of it around are enough.
-
-        Raises:
-            NoRoom: it cannot stand there.
+        ``known``: whether the ground there is known from an earlier cloud: then a few points of it around are enough.
+        Raises NoRoom: it cannot stand there.
         """
         footprint, points = self.footprint, self._near(place)
         if is_in_ego(place, footprint.half_m, footprint.center_m):

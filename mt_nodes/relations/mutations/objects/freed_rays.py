@@ -27,9 +27,7 @@ def freed_rays(old: Cloud, lost: Rows, window: tuple[float, float]) -> SilentRay
 
     Rays that went to the object are free as far as it was, and beyond. ``rows`` are those of the new cloud: the place
     in an organised one, else the return after which a new one comes.
-
-    Args:
-        window: bearing and half width of the azimuths, in radians, within which other silent rays are looked for.
+    ``window``: bearing and half width of the azimuths, in radians, within which other silent rays are looked for.
     """
     silent, at = silent_rays(old, *window), places(old, lost)
     direction = np.concatenate([at / lengths(at)[:, None], silent.direction])

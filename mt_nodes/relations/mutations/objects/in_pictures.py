@@ -87,12 +87,8 @@ def shot_of(
     """Return what an image shows of an object at a ``pose`` (4, 4) of the ego's frame; None for nothing.
 
     The last result for an image is cached: the draw and its application need the same one.
-
-    Args:
-        sun: in the object's frame; None if the sky is overcast, or the sun was not found.
-
-    Raises:
-        NotApplicable: the camera is not calibrated, or its pose or the depth is unknown.
+    ``sun``: in the object's frame; None if the sky is overcast, or the sun was not found.
+    Raises NotApplicable: the camera is not calibrated, or its pose or the depth is unknown.
     """
     key = (figure, pose.tobytes(), label, ego_frame_id, None if sun is None else sun.numbers().tobytes())
     known = _known.get(view.image)
@@ -195,11 +191,7 @@ def _deep(layer: npt.NDArray[Any], dimensions: int) -> npt.NDArray[Any]:
 
 
 def camera_from(view: View, ego_frame_id: str) -> Matrix:
-    """Return the 4×4 from the ego's frame to the camera's.
-
-    Raises:
-        NotApplicable: no transform joins the two.
-    """
+    """Return the 4×4 from the ego's frame to the camera's. Raises NotApplicable: no transform joins the two."""
     try:
         return view.bundle.transforms.lookup(view.image.frame_id, ego_frame_id)
     except UnknownTransform as error:

@@ -24,8 +24,13 @@ from mt_nodes.data.radar import Radar, polar
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.in_scene import ego_from, shadow_of
-from mt_nodes.relations.mutations.radar.changes_radars import ChangesRadars
-from mt_nodes.relations.mutations.radar.each_radar import added_draw, added_part, motion_of, with_detections
+from mt_nodes.relations.mutations.radar.each_radar import (
+    ChangesRadars,
+    added_draw,
+    added_part,
+    motion_of,
+    with_detections,
+)
 from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, weakened
 from mt_nodes.world.scene.radar_model import cross_section_dbsm, front_radar
 from mt_nodes.world.scene.sight import RaycastBody
@@ -78,9 +83,8 @@ class RadarObject:
 def draw_object(rng: np.random.Generator, bundle: Bundle, radar: Radar, thing: RadarObject) -> Draw:
     """Draw the detections of an object, and which of those behind it are missed.
 
-    Raises:
-        NotApplicable: the message has tracks.
-        NoEffect: the object is out of the radar's field, or is missed by chance and hides nothing.
+    Raises NotApplicable: the message has tracks. NoEffect: the object is out of the radar's field, or is missed by
+    chance and hides nothing.
     """
     if radar.tracks or not len(radar):
         raise NotApplicable(f"{radar.topic}: got {len(radar)} tracks or detections, expected detections")

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import Volume
+from mt_nodes.data.firings import return_pairs
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
@@ -18,11 +19,33 @@ from mt_nodes.relations.mutations.joint.attenuation import THRESHOLD_TO_NOISE, R
 from mt_nodes.relations.mutations.lidar.placement import intensity_from, intensity_of, rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays
-from mt_nodes.relations.mutations.objects.firing_hits import one_echo_a_firing
 from mt_nodes.world.scene.enclosed_rays import enclosing_m
 from mt_nodes.world.scene.returns import within_box
 from mt_nodes.world.scene.shadow import shadow
 from mt_nodes.world.scene.sight import Hits, RaycastBody
+
+
+def one_echo_a_firing(cloud: Cloud, draw: Draw) -> Draw:
+    """Return a draw in which an object that hides several returns of a firing answers that firing once.
+
+    All hits of a firing have the fate of its first one. If that is detected, the others are lost; a sensor that reports
+    a single echo twice (Velodyne's, where strongest and last are one: VLP-16 user manual, 6.2.2) repeats it instead.
+    ``draw``: ``rows``, rising, with ``range_m`` and perhaps ``intensity``, and ``lost``.
+    """
+    firings = return_pairs(cloud)
+    if not firings.dual:
+        return draw
+    rows, lost = (draw[name].astype(np.int64) for name in ("rows", "lost"))
+    hit = np.sort(np.concatenate([rows, lost]))
+    _, first, inverse = np.unique(firings.head[hit], return_index=True, return_inverse=True)
+    leader = hit[first][inverse]
+    at = np.searchsorted(rows, leader)
+    detected = np.isin(leader, rows)
+    stays = detected & (firings.repeats | (hit == leader))
+    source = at[stays]
+    fields: Draw = {name: draw[name][source] for name in ("range_m", "intensity") if name in draw}
+    return {**draw, "rows": smallest(hit[stays]), "lost": smallest(hit[~stays]), **fields}
+
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -72,11 +95,7 @@ class Sensor:
 
 
 def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, owner: str) -> Matrix:
-    """Return the 4×4 matrix from a frame to the ego's.
-
-    Raises:
-        UsageError: no transform joins the two.
-    """
+    """Return the 4×4 matrix from a frame to the ego's. Raises UsageError: no transform joins the two."""
     try:
         return bundle.transforms.lookup(ego_frame_id, frame_id)
     except UnknownTransform as error:

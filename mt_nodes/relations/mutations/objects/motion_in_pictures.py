@@ -17,8 +17,7 @@ from mt_nodes.world.camera.standing_object import StandingObject
 def change_by_motion(view: View, removal: PictureRemoval, motion: Matrix) -> PictureChange:
     """Return a picture with an object after a rigid motion (4, 4) of the camera's frame.
 
-    Raises:
-        NotApplicable: the picture cannot show it there.
+    Raises NotApplicable: the picture cannot show it there.
     """
     thing, without = removal.thing, removal.pixels(view.picture)
     depth = depth_of(view.bundle, view.image, thing.camera)
@@ -34,8 +33,7 @@ def change_by_motion(view: View, removal: PictureRemoval, motion: Matrix) -> Pic
 def refuse_appearance(view: View, thing: StandingObject, motion: Matrix) -> None:
     """Refuse an object that comes into a picture which does not show it yet.
 
-    Raises:
-        NotApplicable: the picture would have to show what it never did.
+    Raises NotApplicable: the picture would have to show what it never did.
     """
     if after_motion(thing, motion).in_picture.any():
         raise NotApplicable(f"{view.image.topic}: does not show the object that would come into its sight")

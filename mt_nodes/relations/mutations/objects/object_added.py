@@ -85,12 +85,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     kind: str = param("adult", choices=tuple(KINDS), help="what is put there")
     where: str = param("beside", choices=("path", "beside", "bearing"), help="in the ego's way, beside it, or anywhere")
     range_m: tuple[float, float] = param(
-        (8.0, 20.0),
-        low=3.0,
-        high=100.0,
-        unit="m",
-        aspect="place",
-        help="nearest and farthest from the ego",
+        (8.0, 20.0), low=3.0, high=100.0, unit="m", aspect="place", help="nearest and farthest from the ego"
     )
     bearing_rad: tuple[float, float] = param(
         (-3.1416, 3.1416), low=-6.2832, high=6.2832, unit="rad", aspect="place", help="0 ahead, left positive"
@@ -175,8 +170,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Choose the place of an episode; it is free in its first cloud.
 
-        Raises:
-            NotApplicable: there is no free ground as requested.
+        Raises NotApplicable: there is no free ground as requested.
         """
         if not bundle.known_clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
@@ -300,8 +294,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     def _stand(self, bundle: Bundle, standing: WorldPlace) -> tuple[Matrix, ObjectVisibility]:
         """Return the same; found once for a cloud.
 
-        Raises:
-            NoRoom: it cannot stand there. NotApplicable: where that is, is not known.
+        Raises NoRoom: it cannot stand there. NotApplicable: where that is, is not known.
         """
         if not bundle.known_clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")

@@ -27,9 +27,14 @@ from mt_nodes.relations.mutations.lidar.placement import rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
 from mt_nodes.relations.mutations.objects.freed_rays import freed_rays
-from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged, rectangle
+from mt_nodes.relations.mutations.objects.object_exchange import (
+    CHOICES,
+    ObjectExchanged,
+    Outline,
+    objects_of,
+    rectangle,
+)
 from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
-from mt_nodes.relations.mutations.objects.one_object import CHOICES, Outline, objects_of
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange
 from mt_nodes.relations.mutations.objects.turned_view import ray_steps_rad
 from mt_nodes.world.scene.return_surface import ReturnSurface, behind, separation, spanning

@@ -25,12 +25,7 @@ from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, 
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from
 from mt_nodes.relations.mutations.objects.in_scene import SURROUNDINGS_M, surroundings
 from mt_nodes.relations.mutations.objects.motion_in_pictures import change_by_motion, refuse_appearance
-from mt_nodes.relations.mutations.objects.object_exchange import (
-    ObjectExchanged,
-    Rectangle,
-    left_rows,
-    rectangle,
-)
+from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged, Rectangle, left_rows, rectangle
 from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureChange
 from mt_nodes.relations.mutations.objects.removal_in_pictures import returns_of, standing_object
@@ -152,8 +147,7 @@ class ObjectMoved(ObjectExchanged):
     def picture_change(self, view: View, exchange: ObjectExchange) -> PictureChange | None:
         """Return a picture without the object in its old place and with it in its new one; None if it shows neither.
 
-        Raises:
-            NotApplicable: it cannot be removed cleanly, or not be shown in its new place.
+        Raises NotApplicable: it cannot be removed cleanly, or not be shown in its new place.
         """
         removal, motion = self.removal(view, exchange), self._in_camera(view, exchange.draw)
         if removal is None:

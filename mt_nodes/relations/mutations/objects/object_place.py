@@ -51,8 +51,7 @@ class ObjectPlace(WorldPlace):
 def refuse_looks(kind: str, lamps: str, variant: int, paint: str) -> None:
     """Refuse lamps, a variant (0: any) or paint (empty: its own) that a kind of object does not have.
 
-    Raises:
-        UsageError: it says what the kind has.
+    Raises UsageError: it says what the kind has.
     """
     if lamps not in (known := (OFF, *LAMPS.get(kind, ()))):
         raise UsageError(f"lamps: got '{lamps}', a {kind} has {', '.join(known)}")

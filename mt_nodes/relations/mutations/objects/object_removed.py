@@ -217,9 +217,7 @@ class ObjectRemoved(PictureExchange):
         """Yield outlines (k, 2) of objects in the first cloud, nearest first, each with the ground around it.
 
         The ground (5,): its height, its slopes along x and y, and the place x, y of that height.
-
-        Raises:
-            NotApplicable: there is none, or no ground around one.
+        Raises NotApplicable: there is none, or no ground around one.
         """
         return things_ahead(bundle, self.to_ego(bundle, bundle.known_clouds[0]), self.search)
 
@@ -248,8 +246,7 @@ def things_ahead(bundle: Bundle, to_ego: Matrix, search: Search) -> Iterator[tup
 def ground_around(cloud: Cloud, to_ego: Matrix, outline: Floats) -> Floats:
     """Return the ground (5,) around an outline (k, 2): height, slopes along x and y, place x, y of that height.
 
-    Raises:
-        NotApplicable: there is none.
+    Raises NotApplicable: there is none.
     """
     x, y = outline.mean(axis=0).tolist()
     reach = float(np.hypot(*np.ptp(outline, axis=0))) + _GROUND_M

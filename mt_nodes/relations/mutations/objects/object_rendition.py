@@ -17,8 +17,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
-from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
+from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, refuse_out_of_sync
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
 from mt_nodes.relations.mutations.objects.in_pictures import (
     LEAST_PIXELS,
@@ -81,8 +80,7 @@ class CloudAndPictureChange(EverySensor):
     def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
         """Return the object's pose in a bundle: (4, 4), object to the ego's frame.
 
-        Raises:
-            NotApplicable: there is no room.
+        Raises NotApplicable: there is no room.
         """
 
     def for_radar(self, bundle: Bundle, pose: Matrix, state: Any) -> Any:
@@ -106,8 +104,7 @@ class CloudAndPictureChange(EverySensor):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Draw the object's pose and looks, if this image shows it; ``state`` is these.
 
-        Raises:
-            NoEffect: it does not.
+        Raises NoEffect: it does not.
         """
         shot = self._shot(view, state)
         if shot is None:

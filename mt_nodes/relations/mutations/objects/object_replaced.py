@@ -91,8 +91,7 @@ class ObjectReplaced(ObjectExchanged):
     def picture_change(self, view: View, exchange: ObjectExchange) -> PictureChange | None:
         """Return a picture with the new object in place of the old one; None if it shows neither.
 
-        Raises:
-            NotApplicable: the old one cannot be removed cleanly.
+        Raises NotApplicable: the old one cannot be removed cleanly.
         """
         removal = self.removal(view, exchange)
         pixels = view.picture.pixels if removal is None else removal.pixels(view.picture)

@@ -35,9 +35,8 @@ from mt_nodes.relations.mutations.lidar.rays import (
     smallest,
 )
 from mt_nodes.relations.mutations.objects.in_scene import FOCUS_M, Sensor, ego_from
-from mt_nodes.relations.mutations.objects.object_exchange import SIZES
+from mt_nodes.relations.mutations.objects.object_exchange import CHOICES, SIZES, objects_of, search_of
 from mt_nodes.relations.mutations.objects.object_removed import standing_within
-from mt_nodes.relations.mutations.objects.one_object import CHOICES, objects_of, search_of
 from mt_nodes.world.scene.returns import lengths, places
 
 #: Standard deviations by which a number of lost echoes may be off: one frame in a billion would be refused wrongly.

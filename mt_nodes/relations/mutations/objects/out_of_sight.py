@@ -17,8 +17,7 @@ Floats = npt.NDArray[np.float64]
 def refuse_in_sight(bundle: Bundle, cloud: Cloud, xyz: Floats) -> None:
     """Refuse a change at places (n, 3) of a cloud that a picture of the same instant shows, or may show.
 
-    Raises:
-        NotApplicable: naming the picture; or the camera's pose is unknown.
+    Raises NotApplicable: naming the picture; or the camera's pose is unknown.
     """
     for image in bundle.images:
         camera = View.of(bundle, image).camera()

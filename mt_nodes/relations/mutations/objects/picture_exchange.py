@@ -19,8 +19,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
-from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
+from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, refuse_out_of_sync
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.objects import removal_proof
 from mt_nodes.relations.mutations.objects.removal_in_pictures import (
@@ -112,8 +111,7 @@ class PictureExchange(EverySensor):
     def draw_exchange(self, rng: np.random.Generator, bundle: Bundle, choice: Callable[[], ObjectExchange]) -> Draw:
         """Draw for every cloud, then for every picture; a radar would contradict changed pictures.
 
-        Raises:
-            NotApplicable: there is a radar, or no honest follow-up of the others.
+        Raises NotApplicable: there is a radar, or no honest follow-up of the others.
         """
         if self.pictures == "change":
             self.draw_radars(rng, bundle, choice)
@@ -131,8 +129,7 @@ class PictureExchange(EverySensor):
     def refuse_unclean(self, bundle: Bundle, exchange: ObjectExchange) -> ObjectExchange:
         """Return an exchange of which every picture can be changed cleanly.
 
-        Raises:
-            NoRoom: one cannot, with the reason.
+        Raises NoRoom: one cannot, with the reason.
         """
         if self.changes_pictures(bundle):
             self._refuse_part(bundle, exchange)
@@ -146,8 +143,7 @@ class PictureExchange(EverySensor):
     def _refuse_part(self, bundle: Bundle, exchange: ObjectExchange) -> None:
         """Refuse a part of an object: a picture would show the other one.
 
-        Raises:
-            NoRoom: there are more returns of it beside its outline, as at the edge of the area that is searched.
+        Raises NoRoom: there are more returns of it beside its outline, as at the edge of the area that is searched.
         """
         body = exchange.body
         middle = body.outline_m.mean(axis=0)
@@ -161,8 +157,7 @@ class PictureExchange(EverySensor):
     def picture_change(self, view: View, exchange: ObjectExchange) -> PictureChange | None:
         """Return a changed picture; None if it shows neither the old object nor the new one.
 
-        Raises:
-            NotApplicable: it cannot be changed cleanly.
+        Raises NotApplicable: it cannot be changed cleanly.
         """
         removal = self.removal(view, exchange)
         return None if removal is None else PictureChange(removal.pixels(view.picture), removal)

@@ -46,8 +46,7 @@ _OFF_PX = 1.5
 class Sight:
     """Where (H, W, nonzero) pixels may change, and where the object must be visible.
 
-    Attributes:
-        off: share of the object's vertices in the picture that the projection puts where no line of sight meets it.
+    ``off``: share of the object's vertices in the picture that the projection puts where no line of sight meets it.
     """
 
     may: Mask

@@ -195,10 +195,8 @@ def by_duration(
     It lasts until something takes its place or hides it, or the ego passes it or is farther away than ``far_m``. Those
     that the ego passes only after a second are as good as those that last to the end; equally good ones stay in order,
     those that seem not free now come by how little is against them.
-
-    Args:
-        velocities_mps: (C, 3) along the ego's axes now. demands: free space around it in metres, and the share of it
-            that must be in sight.
+    ``velocities_mps``: (C, 3) along the ego's axes now. ``demands``: free space around it in metres, and the share of
+    it that must be in sight.
     """
     end_s = steps[-1][0] + _STEP_S
     lasts, going, first = np.full(len(places), end_s), np.ones(len(places), dtype=bool), None
@@ -226,8 +224,7 @@ def by_duration(
 def lasts_s(bundle: Bundle, coming: Sequence[Bundle], ended: EndOf, passed: EndOf) -> float:
     """Return how long an object can stand somewhere in bundles to come, infinite to the last; passed late is as good.
 
-    Args:
-        ended: whether it cannot stand there any longer. passed: whether that is because the ego has passed it.
+    ``ended``: whether it cannot stand there any longer. ``passed``: whether that is because the ego has passed it.
     """
     for ahead in coming:
         if ended(ahead):

@@ -94,11 +94,8 @@ _known: WeakKeyDictionary[Image, dict[bytes, PictureRemoval | str | None]] = Wea
 def removal_of(view: View, body: StandingBody, returns: list[Floats], ego_frame_id: str) -> PictureRemoval | None:
     """Return a picture without an object; None if it does not show the object. Cached per image.
 
-    Args:
-        returns: (n, 3) for each known cloud of the bundle, the object's returns in the cloud's frame.
-
-    Raises:
-        NotApplicable: the fill is not clean enough, by a measured bound; or too little is known of the camera.
+    ``returns``: (n, 3) for each known cloud of the bundle, the object's returns in the cloud's frame.
+    Raises NotApplicable: the fill is not clean enough, by a measured bound; or too little is known of the camera.
     """
     known = _known.setdefault(view.image, {})
     key = body.outline_m.tobytes() + body.plane.tobytes()

@@ -59,8 +59,7 @@ class TurnedObjectView:
 class TurnedRays:
     """What a cloud's own rays measure of the rotated object.
 
-    Attributes:
-        rows: (n,) returns on rays that may hit it. own_m: (n,) their ranges. result: the result of each ray.
+    ``rows``: (n,) returns on rays that may hit it. ``own_m``: (n,) their ranges. ``result``: the result of each ray.
     """
 
     view: TurnedView
@@ -76,8 +75,7 @@ class TurnedView:
     def __init__(self, cloud: Cloud, thing: Rows) -> None:
         """Analyse an object, its returns at rows (n,).
 
-        Raises:
-            NotApplicable: the beams of the cloud are unknown, or too few of them hit the object.
+        Raises NotApplicable: the beams of the cloud are unknown, or too few of them hit the object.
         """
         xyz = places(cloud, thing)
         mean, beams = xyz.mean(axis=0), scan_lines_of(cloud)
@@ -146,11 +144,8 @@ class TurnedView:
 def ray_steps_rad(cloud: Cloud, thing: Rows, flat: Floats) -> Floats:
     """Return the angles (2,) from ray to ray of one ring and from ring to ring.
 
-    Args:
-        thing: (n,) rows of an object's returns. flat: (n, 2) their azimuth and elevation.
-
-    Raises:
-        NotApplicable: fewer than two rings see the object.
+    ``thing``: (n,) rows of an object's returns. ``flat``: (n, 2) their azimuth and elevation.
+    Raises NotApplicable: fewer than two rings see the object.
     """
     ring = scan_lines_of(cloud).ring[thing].astype(np.int64) + 1
     order = Beams.order(ring, flat[:, 0])

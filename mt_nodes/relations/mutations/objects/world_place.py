@@ -62,8 +62,7 @@ class WorldPlace:
     def to_ego(self, bundle: Bundle, ego_frame_id: str) -> Matrix:
         """Return the matrix (4, 4) from the place's frame to the ego's at a bundle.
 
-        Raises:
-            NotApplicable: nothing tells how the ego moved since the first bundle.
+        Raises NotApplicable: nothing tells how the ego moved since the first bundle.
         """
         if self.frame_id:
             return frame_to_ego(bundle, self.frame_id, ego_frame_id)
@@ -96,8 +95,7 @@ class WorldPlace:
     def place(self, bundle: Bundle, ego_frame_id: str) -> Place:
         """Return the object's place in the ego's frame at a bundle.
 
-        Raises:
-            NotApplicable: nothing tells how the ego moved since the first bundle.
+        Raises NotApplicable: nothing tells how the ego moved since the first bundle.
         """
         moved = self.pose.copy()
         moved[:3, 3] += self.velocity_mps * (bundle.stamp_ns - self.stamp_ns) * 1e-9
@@ -107,8 +105,7 @@ class WorldPlace:
     def found_at(self, place: Place, cloud: Cloud, find: Callable[[Place], T]) -> T:
         """Return what is found at a place in a cloud, or raise why it cannot stand there; found once for a cloud.
 
-        Raises:
-            NoRoom: as ``find`` does.
+        Raises NoRoom: as ``find`` does.
         """
         before, found = self._found.get(cloud, (None, None))
         if before != place:
@@ -131,8 +128,7 @@ class WorldPlace:
 def frame_to_ego(bundle: Bundle, frame_id: str, ego_frame_id: str, unknown: Matrix | None = None) -> Matrix:
     """Return the matrix (4, 4) from a frame, empty for the world, to the ego's.
 
-    Args:
-        unknown: pose of ``base_link`` in the world where the bundle has none.
+    ``unknown``: pose of ``base_link`` in the world where the bundle has none.
     """
     if frame_id:
         return ego_from(bundle, frame_id, ego_frame_id, "object_added")

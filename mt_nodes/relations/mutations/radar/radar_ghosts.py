@@ -115,8 +115,7 @@ class RadarGhosts(DetectionsAdded):
     def _wall(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, motion: SensorMotion) -> Floats:
         """Return a wall (4,): its normal away from the sensor (x, y), its distance, and where its middle is along it.
 
-        Raises:
-            NotApplicable: there is none.
+        Raises NotApplicable: there is none.
         """
         places, least = _surfaces(rng, bundle, radar)
         if not len(places):

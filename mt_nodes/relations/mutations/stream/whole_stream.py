@@ -70,11 +70,7 @@ class NowAndThen(WholeStream):
         """Check it; return the broken promise, or None."""
 
     def check(self, bundle: Bundle, nth: int) -> None:
-        """Refuse bundles that cannot be changed.
-
-        Raises:
-            NotApplicable: with the reason.
-        """
+        """Refuse bundles that cannot be changed. Raises NotApplicable: with the reason."""
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Draw the seed of the places of all bursts of the episode."""
@@ -158,21 +154,13 @@ def part_of(bundle: Bundle, topics: frozenset[str]) -> Bundle:
 
 
 def need_messages(bundle: Bundle) -> None:
-    """Refuse an empty bundle.
-
-    Raises:
-        NotApplicable: it has no sensor message.
-    """
+    """Refuse an empty bundle. Raises NotApplicable: it has no sensor message."""
     if not bundle.messages:
         raise NotApplicable(f"bundle {bundle.index} has no sensor message")
 
 
 def need_room(bundle: Bundle, by_ns: int) -> None:
-    """Refuse a bundle whose stamps cannot be moved.
-
-    Raises:
-        NotApplicable: they would exceed the range of a stamp.
-    """
+    """Refuse a bundle whose stamps cannot be moved. Raises NotApplicable: they would exceed the range of a stamp."""
     stamps = [message.stamp_ns + by_ns for message in bundle.messages] + [bundle.stamp_ns + by_ns]
     if min(stamps) < 0 or max(stamps) > LATEST_NS:
         raise NotApplicable(f"stamps moved by {by_ns} ns are {min(stamps)} to {max(stamps)} ns, not in 32 bits of s")

@@ -3,31 +3,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, NoReturn
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, StackError
-from mt_nodes.base.jsonl import LineFile, jsonable, read_lines
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import LineFile, jsonable, read_lines, write_result
 from mt_nodes.base.stats.repeats import Confirm, counted_out
+from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import SCHEMA, Pair, Verdict
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.journal import refuse_other_condition
+from mt_nodes.engine.judging import Offer, offers
+from mt_nodes.engine.recorder import Progress, no_progress
+from mt_nodes.engine.schedule import Schedule
 from mt_nodes.engine.summary.deaths import Deaths, death_line
-from mt_nodes.relations.relation import Relation
+from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.report.search_page import write_search_page
 from mt_nodes.runs.campaign.search.search_run import CONFIRMED, SUMMARY, TRIALS, SearchRun
 from mt_nodes.runs.campaign.search.search_strategy import SearchResult, seek
 from mt_nodes.runs.campaign.search.search_summary import summed
 from mt_nodes.runs.campaign.search.trial import Confirmation, Trial
 from mt_nodes.runs.campaign.search.trial_journal import PlayRelation, TrialJournal
-from mt_nodes.runs.campaign.search.trial_player import Player
 from mt_nodes.runs.replay.execute import Arms, execute, play_to_end
-from mt_nodes.runs.replay.replay_bench import CachedEpisode
+from mt_nodes.runs.replay.replay_bench import CachedEpisode, PlayResult, ReplayBench
 from mt_nodes.runs.replay.replay_run import Run
+
+
+class Player:
+    """Plays relations on the bundles of a run, judged as in a replay; each play is given all bundles.
+
+    Args:
+        run: whose bags, stack, seed and mode they are.
+        tapes: the run's episodes.
+        arms: that were started.
+        progress: called with each group of verdicts, as they come.
+    """
+
+    def __init__(self, run: Run, tapes: Sequence[CachedEpisode], arms: Arms, progress: Progress = no_progress) -> None:
+        self._run, self._tapes, self._bench = run, tapes, ReplayBench(run.stack, arms, progress)
+
+    def play(self, relation: Relation, draws: int = 1) -> list[Verdict]:
+        """Return the verdicts of a relation on every bundle, ``draws`` follow-ups each."""
+        offered = tuple(Offer(relation, (relation,), draw) for draw in range(draws))
+        return self._played(self._suite(relation), offered, self._tapes).collected
+
+    def violates(self, relation: Relation, pair: Pair) -> bool:
+        """Play one pair, of the relation or of the control that is judged by its check, and tell if it is violated."""
+        suite = self._suite(relation)
+        return self._played(suite, offers(suite, only=pair), self._before(relation, pair)).violated(pair)
+
+    def control(self, pair: Pair) -> Pair:
+        """Return the pair of the control on the input of a pair."""
+        return Pair(pair.episode, pair.bundle, self._run.suite.control.id, f"0@{pair.relation}")
+
+    def _suite(self, relation: Relation) -> Suite:
+        return replace(self._run.suite, relations=(relation,))
+
+    def _before(self, relation: Relation, pair: Pair) -> list[Episode]:
+        """The bundles that a pair depends on, and its own."""
+        back = max((m.needs_history for m in (*relation.mutate, *relation.baseline)), default=0)
+        looks_back = "camera" in self._run.stack.topics and any(m.draw_history for m in relation.mutate)
+        first = (pair.bundle or 0) - back if self._run.stack.stateless and not looks_back else 0
+        episodes = [[b for b in tape if b.episode == pair.episode] for tape in self._tapes]
+        if pair.bundle is not None:
+            episodes = [[b for b in bundles if first <= b.index <= (pair.bundle or 0)] for bundles in episodes]
+        return [_episode(bundles) for bundles in episodes if bundles]
+
+    def _played(self, suite: Suite, offered: tuple[Offer, ...], episodes: Sequence[Episode]) -> PlayResult:
+        settings = replace(self._run.settings, suite=suite, schedule=_Offered(offered))
+        return self._bench.play(PlayResult(), settings, episodes)
+
+
+def _episode(bundles: Iterable[Bundle]) -> Episode:
+    def episode() -> Iterator[Bundle]:
+        return iter(bundles)
+
+    return episode
+
+
+class _Offered(Schedule):
+    """Offers nothing but these, on every bundle."""
+
+    def __init__(self, offered: tuple[Offer, ...]) -> None:
+        super().__init__()
+        self._offered = offered
+
+    def offers(self, suite: Suite, draws: int = 1, only: Pair | None = None) -> tuple[Offer, ...]:
+        return self._offered
+
 
 #: Opens the arms of a replay, and puts their end on the stack.
 OpenArms = Callable[[Run, ExitStack], Arms]
@@ -155,15 +221,14 @@ def search(
 ) -> dict[str, Any]:
     """Search, and return the summary; whatever ends it early is in the summary and in its exit code.
 
+    Raises UsageError: the stack cannot be started as its file says, or the journal is of another search.
+    InfrastructureError: the results cannot be written.
+
     Args:
         run: what to do; of one that was interrupted, the trials that it has are not played again.
         open_arms: opens the arms, once for all trials and once for the replay of what was found.
         show: called with each trial that was played.
         progress: called with each group of verdicts.
-
-    Raises:
-        UsageError: the stack cannot be started as its file says, or the journal is of another search.
-        InfrastructureError: the results cannot be written.
     """
     state = _Search(run, show, progress)
     trouble = play_to_end(run.out, lambda ending: state.begin(open_arms, ending), state.died)

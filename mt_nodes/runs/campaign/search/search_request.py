@@ -37,11 +37,7 @@ class SearchRequest(PlainData):
 
 
 def checked(request: SearchRequest) -> SearchRequest:
-    """Return the request, refused where it makes no sense by itself.
-
-    Raises:
-        UsageError: saying what was expected.
-    """
+    """Return the request, refused where it makes no sense by itself. Raises UsageError: saying what was expected."""
     Confirm.parse(request.confirm)
     replay = request.replay
     for name, value, low in (("--trials", request.trials, 1), ("--repeats", request.repeats, 1)):

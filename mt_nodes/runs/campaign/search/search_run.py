@@ -15,11 +15,51 @@ from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.relations.relation import Relation, Suite
-from mt_nodes.relations.strength import Strength
-from mt_nodes.runs.campaign.search.search_axes import axes_of, places_of
+from mt_nodes.relations.strength import Strength, axis, is_place, strengths
 from mt_nodes.runs.campaign.search.search_request import SUFFIX, SearchRequest, checked
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.runs.run_directory import StackRun
+
+
+def axes_of(request: SearchRequest, relation: Relation) -> tuple[Strength, ...]:
+    """Return what is searched over: what ``over`` names, else every strength that the relation has turned up.
+
+    Raises UsageError: there is nothing to search over.
+    """
+    if request.over:
+        named = tuple(_axis(request, relation, text) for text in request.over)
+        if twice := sorted({a.name for a in named if [b.name for b in named].count(a.name) > 1}):
+            raise UsageError(f"--over: got {', '.join(twice)} twice, expected each once")
+        return named
+    found = strengths(relation, request.reach)
+    if not found:
+        raise UsageError(
+            f"relation '{relation.id}' has no strength that could be turned down; name what to search with --over, "
+            "such as --over object_added.range_m"
+        )
+    return found
+
+
+def _axis(request: SearchRequest, relation: Relation, text: str) -> Strength:
+    name, equals, ends = text.partition("=")
+    if not equals:
+        plain = axis(relation, name) if request.reach == "relation" else None
+        reaching = [a for a in strengths(relation, request.reach) if name in (a.name, a.parameter)]
+        return plain or (reaching[0] if len(reaching) == 1 else axis(relation, name))
+    weak, dots, strong = ends.partition("..")
+    try:
+        both = (float(weak), float(strong)) if dots else None
+    except ValueError:
+        both = None
+    if both is None:
+        raise UsageError(f"--over {text}: got '{ends}', expected WEAK..STRONG such as {name}=1..1000")
+    return axis(relation, name, both)
+
+
+def places_of(relation: Relation, axes: tuple[Strength, ...]) -> tuple[bool, ...]:
+    """Tell which axes say where, and not how much."""
+    return tuple(is_place(relation, one) for one in axes)
+
 
 COMMAND = "mt search"
 #: Beside ``run.json``: the trials, what they came to, the relation that was found, and the replay with it.
@@ -46,11 +86,7 @@ class SearchRun(StackRun[SearchRequest]):
 
     @classmethod
     def make(cls, request: SearchRequest, out: Path) -> SearchRun:
-        """Load and check what the request names.
-
-        Raises:
-            UsageError: saying what to type instead.
-        """
+        """Load and check what the request names. Raises UsageError: saying what to type instead."""
         run = Run.make(checked(request).replay, out / STACK)
         (relation,) = run.suite.relations
         if relation.loop:
@@ -126,8 +162,7 @@ class SearchRun(StackRun[SearchRequest]):
     def replayed(self, relation: Path) -> Run:
         """Return the ordinary replay of a relation that was found, made anew or gone on with.
 
-        Raises:
-            MtError: it cannot be made.
+        Raises MtError: it cannot be made.
         """
         place = self.out / CONFIRMED
         if (place / "run.json").exists():

@@ -68,9 +68,7 @@ class TrialJournal:
     def play(self, fractions: Sequence[float], stage: str) -> Trial:
         """Return what these fractions of the axes come to; fractions that give the same values are one trial.
 
-        Raises:
-            TrialsSpent: there is no trial left.
-            InfrastructureError: the journal has another trial in its place.
+        Raises TrialsSpent: there is no trial left. InfrastructureError: the journal has another trial in its place.
         """
         values = tuple(axis.value(f) for axis, f in zip(self._axes, fractions, strict=True))
         if values in self._known:

@@ -72,9 +72,7 @@ def named_faults(value: Any, where: str, *stacks: str) -> tuple[Fault, ...]:
 
     They must be faults of one of the kinds of stacks named, the sensor that is looked through first; when none is
     named, ``lidar``.
-
-    Raises:
-        UsageError: no such fault or parameter, or a fault of another stack than those named.
+    Raises UsageError: no such fault or parameter, or a fault of another stack than those named.
     """
     stacks = stacks or ("lidar",)
     if isinstance(value, str) or not isinstance(value, (list, tuple)):

@@ -125,8 +125,7 @@ def saturation(rgb: Pixels) -> float:
 class FusionSteps:
     """The steps in which stacks with both sensors have gone wrong.
 
-    Attributes:
-        mount: takes the camera's true place, 4×4 from its optical frame to the vehicle's, to the one reckoned with.
+    ``mount``: takes the camera's true place, 4×4 from its optical frame to the vehicle's, to the one reckoned with.
     """
 
     mount: Callable[[Matrix], Matrix]

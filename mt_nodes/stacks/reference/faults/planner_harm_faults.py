@@ -29,8 +29,7 @@ def braked_for_late(
 ) -> PlannerSteps:
     """Return steps in which some are reckoned with only when they are near; whether lanes are free is asked of all.
 
-    Args:
-        whom: takes a situation to (M,) who they are. within_m: so near to the front bumper.
+    ``whom``: takes a situation to (M,) who they are. ``within_m``: so near to the front bumper.
     """
 
     def reckon(situation: Situation, conflicts: Sequence[Conflict]) -> list[Conflict]:
