@@ -42,10 +42,11 @@ print(told.is_set() and seconds > 0)
 def said(made: str, within_s: float) -> str:
     """Return what it says within a time, once it is about to be told."""
     code = [sys.executable, "-c", REENTERED.replace("{made}", made)]
-    with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    # Without a buffer: with one the first line may be read together with the second, which `communicate` would not see.
+    with subprocess.Popen(code, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
         try:
-            return process.communicate(timeout=within_s)[0].strip()
+            return process.communicate(timeout=within_s)[0].decode().strip()
         finally:
             process.kill()
 
