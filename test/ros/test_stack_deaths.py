@@ -155,7 +155,13 @@ class _Stop:
         patch.setattr(StackProcess, "stop", stop)
 
 
-@pytest.mark.parametrize("way", ["os._exit(0)", "signal.raise_signal(signal.SIGSEGV)", "time.sleep(3600)"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "signal.raise_signal(signal.SIGSEGV)",
+        *(pytest.param(way, marks=pytest.mark.long) for way in ("os._exit(0)", "time.sleep(3600)")),
+    ],
+)
 def test_a_campaign_keeps_every_death(bag: Path, tmp_path: Path, relation: str, way: str, capsys: Any) -> None:
     path = stack(tmp_path, way, 9, times=1)
     file = tmp_path / "campaign.yaml"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from drives import street
 from made_bundles import LAYOUTS, made_bundle, made_cloud
 
 from mt_nodes.base import plugins
@@ -24,7 +25,6 @@ from mt_nodes.relations.mutations import keyed_draws
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.relations.mutations.stream.identity import Identity
-from mt_nodes.world.scene.drive import generate_drive
 
 #: What changes images, radars or navigation alone is walked in test_mutations_camera.py, _radar.py and _drift.py.
 ALONE = (("camera",), ("radar",), ("gnss",), ("imu",), ("odometry",))
@@ -32,7 +32,7 @@ CATALOGUE = {n: cls for n, cls in plugins.catalogue("mutations").items() if geta
 BUNDLES = {
     **{layout: made_bundle(made_cloud(layout)) for layout in LAYOUTS},
     "organised": made_bundle(made_cloud("ouster", 8192, height=64, holes=0.3)),
-    "street": next(iter(generate_drive(1))),
+    "street": street(),
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from drives import street
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, TOPIC, TREE, cloud_bundle, in_bytes, made_cloud
@@ -34,7 +35,7 @@ from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.world.scene.drive import generate_drive
 
-STREET = next(iter(generate_drive(1)))
+STREET = street()
 #: What the shipped monotone relations change, but for snow, which is not monotone point by point.
 AIR = ("fog", "dust", "rain")
 EVEN_FOG = Fog(visibility_m=100.0, patchiness=0.0)
