@@ -42,7 +42,9 @@ of windows without texture over that of the host's at the same brightness, *edge
 of recorded things, *flicker* how much the brightness at a return differs from frame to frame with the ego's motion
 taken out, over that at returns of recorded things: 1 is right for all three. *Hits* is the share of the thing's LiDAR
 returns that lie within what its picture shows: the goal is 98 %. Returns that the LiDAR sees past or over a nearer
-thing, which hides them from the camera, do not count: the two are 0.3 m apart.
+thing, which hides them from the camera, do not count: the two are 0.3 m apart. *Hits* of the car were measured again
+on 27 November 2026, where it is in full view (1 of 10 frames: elsewhere a nearer car now hides it); all else is of the
+day before.
 
 What told added things best was how the residuals of red, green and blue go together: of a camera with a mosaic of
 colour filters they hardly do (a correlation of -0.2), of a rendering nearly always (0.6). Things now go through the

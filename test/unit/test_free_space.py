@@ -91,3 +91,22 @@ def test_a_window_through_which_beams_pass_stays_glass() -> None:
     found, solid = outlined(range_m, bare, bare > 0, GREY, GROUND, [thing], [some, pane], (CAMERA, STEP))
     assert (found[61:65, 62:88] == NEAR_M).all(), "its frame encloses it"
     assert not solid[61:65, 62:88].any() and solid[70:, LEFT + 2 : RIGHT - 2].all()
+
+
+def test_things_some_metres_away_stay_as_their_returns_have_them() -> None:
+    range_m, _ = car()
+    away = np.where(range_m == NEAR_M, np.float32(9.0), range_m)
+    thing = NearThing.of(away == 9.0, away)
+    found, solid = outlined(away, away, away > 0, GREY, GROUND, [thing], [beams_past(range_m, ROOF)], (CAMERA, STEP))
+    np.testing.assert_array_equal(found, away)
+    assert not solid.any()
+
+
+def test_the_picture_s_edge_closes_a_window_that_beams_pass() -> None:
+    """No beam tells the roof: they pass the window below it, and the paint above mirrors them."""
+    range_m, thing = car()
+    light = GREY.copy()
+    light[ROOF:, LEFT:RIGHT] = 0.9
+    beams = [beams_past(range_m, BODY)]
+    found, _ = outlined(range_m, range_m, range_m > 0, light, GROUND, [thing], beams, (CAMERA, STEP))
+    assert (found[ROOF + 1 : BODY, LEFT + 3 : RIGHT - 3] < 5.0).all() and (found[: ROOF - 1] == FAR_M).all()

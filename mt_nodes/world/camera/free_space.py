@@ -159,7 +159,7 @@ def _outline(own: Mask, free: Mask, level: Mask, colours: Singles, cell_m: Singl
         own: (h, n) its cells with a return. free: (h, n) cells that beams pass. level: (h, n) cells below the horizon.
         colours: (h, n, 3) of the picture, from 0 to 1. cell_m: (n,) height of a cell at the thing.
     """
-    rows, has = np.arange(len(own))[:, None], own.any(axis=0)
+    rows, has = np.arange(len(own))[:, None], np.asarray(own.any(axis=0))
     if not has.any():
         return None
     columns = np.arange(len(has))
@@ -205,10 +205,11 @@ def _cheapest_path(cost: Singles) -> Grid:
 
 def _passed(thing: NearThing, beams: Sequence[Beams], camera: CameraModel, step: int) -> Mask:
     """Return the cells (h, w) in which beams that end behind a thing pass it, at its distance."""
-    passed = np.zeros(thing.cells.shape, np.uint8)
+    height, width = thing.cells.shape
+    passed = np.zeros((height, width), np.uint8)
     for of_sensor in beams:
         row, column = _cells_at(thing, of_sensor, camera, step)
-        inside = (row >= 0) & (row < passed.shape[0]) & (column >= 0) & (column < passed.shape[1])
+        inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
         passed[row[inside], column[inside]] = 1
     return np.asarray(cv2.morphologyEx(passed, cv2.MORPH_CLOSE, _SQUARE) != 0)
 
