@@ -25,9 +25,11 @@ settings.load_profile("mt_nodes")
 #: The longest, in this order, those that wait beside those that compute: begun last, one of them would keep a single
 #: worker busy when the others are done.
 FIRST = (
-    *("test_replay.py", "test_matrix.py", "test_campaign_core.py", "test_stack_deaths.py", "test_loop_matrix.py"),
-    *("test_vehicle_inline.py", "test_campaign_ros.py", "test_matrix_camera.py", "test_campaign_dask.py"),
-    *("test_matrix_control.py", "test_ros_live_safety.py", "test_vehicle_standby.py", "test_ros_adversarial.py"),
+    *("test_replay.py", "test_reference_planner_drives.py", "test_stack_deaths.py", "test_matrix.py"),
+    *("test_matrix_camera.py", "test_loop_matrix.py", "test_campaign_core.py", "test_vehicle_inline.py"),
+    *("test_rule_decisions.py", "test_ros_loop.py", "test_manipulations.py", "test_ros_live.py", "test_show.py"),
+    *("test_campaign_ros.py", "test_unavoidable.py", "test_vehicle_boxed.py", "test_matrix_control.py"),
+    *("test_ros_live_safety.py", "test_python_examples.py", "test_campaign_dask.py"),
 )
 
 

@@ -69,7 +69,10 @@ def _record_request(args: argparse.Namespace) -> RecordRequest:
 def add_data(parser: argparse.ArgumentParser, nargs: str) -> None:
     """Declare which folders and bags are read, and how."""
     add = parser.add_argument
-    data = "folder with samples.csv (image,speed_mps,steering_rad,drive), or bag with images, speed and steering"
+    data = (
+        "folder with samples.csv (image,speed_mps,steering_rad,drive), bag with images, speed and steering, or data "
+        "set with them: udacity:DIR, a2d2:DIR"
+    )
     add("data", type=Path, nargs=nargs, metavar="DATA", help=data)
     topic = "camera=TOPIC, for a bag with several cameras"
     add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=topic)

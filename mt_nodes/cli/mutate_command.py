@@ -13,8 +13,8 @@ from mt_nodes.engine.plan import ReplayRequest
 
 INTENSITIES = "intensity convention of a LiDAR's topic, such as /points=ouster_signal; default: recognised"
 OUT = (
-    "bag to write; a name that ends in .bag is a ROS 1 bag; kitti:DIR, nuscenes:DIR or argoverse2:DIR for a recording "
-    "of that data set; folder:DIR for clouds and pictures alone"
+    "bag to write; a name that ends in .bag is a ROS 1 bag; kitti:DIR, nuscenes:DIR, argoverse2:DIR or udacity:DIR "
+    "for a recording of that data set; folder:DIR for clouds and pictures alone"
 )
 
 

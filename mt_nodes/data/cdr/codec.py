@@ -17,7 +17,7 @@ from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.data.cdr import radar_messages
+from mt_nodes.data.cdr import drive_messages, radar_messages
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
@@ -50,12 +50,13 @@ SENSOR_TYPES = (*SENSOR_OF, CAMERA_INFO)
 
 @lru_cache
 def typestore() -> Typestore:
-    """Return the message types of ROS 2 Jazzy, with those of ``radar_msgs``.
+    """Return the message types of ROS 2 Jazzy, with those of ``radar_msgs`` and ``ackermann_msgs``.
 
     The sensor types have had the same wire format since Foxy.
     """
     store = get_typestore(Stores.ROS2_JAZZY)
     radar_messages.register(store)
+    drive_messages.register(store)
     return store
 
 

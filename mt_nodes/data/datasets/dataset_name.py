@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "nuscenes": ("scene", "version", "images"),
     "argoverse2": ("scene", "images", "height"),
     "waymo": ("scene", "images"),
+    "a2d2": ("scene", "images", "height", "ratio"),
+    "udacity": ("scene", "images", "ratio"),
     "folder": ("images", "rate", "columns"),
 }
 #: How a camera's pictures are given to a stack.
@@ -32,11 +34,12 @@ class DatasetName:
     """A recording of a data set.
 
     Attributes:
-        dataset: ``kitti``, ``nuscenes``, ``argoverse2``, ``waymo`` or ``folder``.
+        dataset: one of :data:`OPTIONS`.
         directory: where it is.
         options: ``scene`` (which drive), ``images`` (``stored``: as ``CompressedImage``, the file's own bytes; ``raw``:
-            decoded), ``height`` (of the data set's vehicle or LiDAR frame above the ground, in metres), ``version``
-            (of nuScenes), ``rate`` (frames a second) and ``columns`` (floats a point of ``.bin``) of a folder.
+            decoded), ``height`` (of the data set's vehicle or LiDAR frame above the ground, in metres), ``ratio`` (of
+            the steering wheel's angle to that of the road wheels), ``version`` (of nuScenes), ``rate`` (frames a
+            second) and ``columns`` (floats a point of ``.bin``) of a folder.
     """
 
     dataset: str
@@ -103,6 +106,14 @@ def located(text: str, folder: Path) -> str:
     return str(DatasetName.parse(text).beside(folder)) if is_dataset(text) else str((folder / text).resolve())
 
 
+def by_folder_name(folders: Iterable[Path]) -> dict[str, Path]:
+    """Return folders by their names; with those of the folders above, as far as they need them to differ."""
+    places = {folder.resolve(): folder for folder in folders}
+    deepest = max((len(place.parts) for place in places), default=1)
+    depth = next(n for n in range(1, deepest + 1) if len({place.parts[-n:] for place in places}) == len(places))
+    return {"/".join(place.parts[-depth:]): folder for place, folder in places.items()}
+
+
 def exists(text: str) -> bool:
     """Whether there is such a bag or directory of a data set."""
     return (DatasetName.parse(text).path if is_dataset(text) else Path(text)).exists()
@@ -130,7 +141,7 @@ def _split(rest: str, known: tuple[str, ...]) -> list[str]:
 def _refuse_wrong_values(text: str, options: Mapping[str, str]) -> None:
     if options.get("images", IMAGES[0]) not in IMAGES:
         raise UsageError(f"{text}: got images={options['images']}, expected {' or '.join(IMAGES)}")
-    for option in {"height", "rate", "columns"} & set(options):
+    for option in {"height", "rate", "columns", "ratio"} & set(options):
         try:
             number = float(options[option])
         except ValueError:

@@ -12,7 +12,7 @@ from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.recorded_topic import DatasetRecording
 
 #: Data set -> the module that reads it, with ``scenes(name)`` and ``load(name)``.
-READERS = {"kitti": "kitti", "nuscenes": "nuscenes", "argoverse2": "argoverse2", "waymo": "waymo", "folder": "folder"}
+READERS = {name: name for name in ("kitti", "nuscenes", "argoverse2", "waymo", "a2d2", "udacity", "folder")}
 
 
 def open_dataset(name: DatasetName) -> DatasetRecording:

@@ -15,10 +15,11 @@ from mt_nodes.data.cdr.wire import wire_for
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.dataset_reader import DatasetWire
 from mt_nodes.data.datasets.recorded_topic import DatasetRecording
+from mt_nodes.data.datasets.vehicle_motion import DRIVE_TOPIC
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
 
 #: Data sets whose tables name every file, so that a part of the frames is no whole scene.
-_WHOLE_ONLY = ("nuscenes",)
+_WHOLE_ONLY = ("nuscenes", "udacity")
 
 
 class TreeCopy:
@@ -36,10 +37,7 @@ class TreeCopy:
     def __init__(self, recording: DatasetRecording, out: DatasetName, truth_changed: Callable[[], bool], whole: bool):
         if out.path.exists():
             raise UsageError(f"{out.path} exists already; give another path or remove it")
-        if any(
-            topic.files == () and topic.encode is None and topic.type.endswith("PointCloud2")
-            for topic in recording.topics
-        ):
+        if any(topic.encode is None and topic.type.endswith("PointCloud2") for topic in recording.topics):
             raise UsageError(f"{out}: {out.dataset} is not written; expected --out folder:DIR or a bag")
         if not whole and out.dataset in _WHOLE_ONLY:
             raise UsageError(f"{out}: the tables of {out.dataset} name every frame; leave --limit out, or write a bag")
@@ -109,9 +107,12 @@ class TreeCopy:
         return target
 
     def _finish(self) -> None:
+        changed = self._truth_changed()
+        if changed and any(topic.topic == DRIVE_TOPIC for topic in self._recording.topics):
+            self.labels = "speed and steering copied, though the mutation changes which objects are there, or where"
         if not self._recording.label_files:
             return
-        if self._truth_changed():
+        if changed:
             self.labels = "labels left out: the mutation changes which objects are there, or where"
             return
         for file in self._recording.label_files:

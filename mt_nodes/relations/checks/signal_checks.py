@@ -158,7 +158,7 @@ class SignalFound(SignalCheck):
 
     It is one of the follow-up's lights within the added object's box that is none of the source's. Objects of which
     less than ``least_visible`` is in sight, or that the image cuts off, are not demanded. If nothing was added, as by
-    control and sham, the source's own lights must keep their states (``signal_states_kept``).
+    control and sham, the source's own lights of that state must keep it (``signal_states_kept``).
     """
 
     demands_of_itself: ClassVar[bool] = True
@@ -173,7 +173,8 @@ class SignalFound(SignalCheck):
         if not effects.image_boxes:
             names = ("score_high", "score_low", "min_iou", "gate_px", "gate_m", "least_height_px", "depth_matters")
             kept = SignalStatesKept(**{name: getattr(self, name) for name in names})
-            return kept.judge(source, followup, effects, bundle)
+            own = replace(source, signals=_take(source.signals, source.signals.colour == self.state))
+            return kept.judge(own, followup, effects, bundle)
         before, after = source.signals, followup.signals
         image = image_of(bundle, _boxes(after if len(after) else before))
         boxes = [b for b in effects.image_boxes if image is not None and b.topic == image.topic]

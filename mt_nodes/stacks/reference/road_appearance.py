@@ -39,7 +39,7 @@ _LEAST_M = (0.07, 0.3)
 
 
 @dataclass(frozen=True)
-class _Column:
+class _GroundColumns:
     """Ground under each column: the row of the lowest pixel that is no road, and the first row above it that is."""
 
     foot: npt.NDArray[np.intp]
@@ -93,7 +93,7 @@ def _part(
     )
 
 
-def _columns(unlike: npt.NDArray[np.bool_], least_row: int) -> _Column:
+def _columns(unlike: npt.NDArray[np.bool_], least_row: int) -> _GroundColumns:
     """Return where in each column the lowest run of such pixels begins and ends; columns without one below a row."""
     upward = unlike[::-1]
     found = upward.any(axis=0)
@@ -102,12 +102,12 @@ def _columns(unlike: npt.NDArray[np.bool_], least_row: int) -> _Column:
     road_again = after & ~upward
     end = np.where(road_again.any(axis=0), road_again.argmax(axis=0), len(upward))
     foot = len(upward) - 1 - begin
-    return _Column(foot, len(upward) - end, found & (foot >= least_row))
+    return _GroundColumns(foot, len(upward) - end, found & (foot >= least_row))
 
 
-def _bodies(column: _Column, depth_m: Floats, height_m: float) -> list[tuple[int, int]]:
+def _bodies(column: _GroundColumns, depth_m: Floats, height_m: float) -> list[tuple[int, int]]:
     """Return the first and last but one column of each body, nearest first."""
-    free, bodies = column.found.copy(), []
+    free, bodies = column.found.copy(), list[tuple[int, int]]()
     order = np.argsort(depth_m, kind="stable")
     for seed in order[column.found[order]].tolist():
         if not free[seed]:
