@@ -197,7 +197,7 @@ def _with_panes(range_m: Singles, cell_rad: float) -> tuple[Singles, Singles]:
 
 def _nearness_over_gaps(range_m: Singles, cell_rad: float) -> tuple[Singles, Singles]:
     """Return the inverse of ranges (h, w), 0 for infinite ones, and the same where gaps in columns are closed."""
-    nearness = np.float32(1.0) / np.maximum(range_m, np.float32(0.1))
+    nearness = np.asarray(np.float32(1.0) / np.maximum(range_m, np.float32(0.1)), np.float32)
     closed = [_closed(nearness, (height, 1), cell_rad / _PANE_M) for height in _PANE_CELLS]
     return nearness, np.maximum(np.maximum(closed[0], closed[1]), closed[2])
 

@@ -90,7 +90,7 @@ def _inverse_depth(network: NetworkFile, picture: Picture, shape: tuple[int, ...
     return np.asarray(cv2.resize(flat, (shape[1], shape[0]), interpolation=cv2.INTER_AREA))
 
 
-def _fitted(given: Singles, inverse: Singles) -> tuple[float, float]:
+def _fitted(given: Singles, inverse: Floats) -> tuple[float, float]:
     """Return scale and offset of least squares, again without outliers."""
     use = np.ones(len(given), bool)
     scale = offset = 0.0

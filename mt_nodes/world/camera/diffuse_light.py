@@ -102,7 +102,8 @@ def shading_of(picture: Picture, around: Surroundings) -> Shading:
 
 
 def _shading(picture: Picture, around: Surroundings) -> Shading:
-    samples, light = (of(picture, around.shape, around.depth.step_px) for of in (coarse_samples, coarse_light))
+    samples = coarse_samples(picture, around.shape, around.depth.step_px)
+    light = coarse_light(picture, around.shape, around.depth.step_px)
     in_bytes = _ends(samples)
     ends = in_bytes * np.float32(1.0 / 255.0)
     luma, lumas = sample_shares(grey(light)), brightness(ends)

@@ -76,11 +76,11 @@ def _looks_like_sky(light: Singles, hit: Singles, above: Cells, continues: Cells
     like_wall = like_sky & (bright < _CLIPPED)
     like_wall[like_wall] = _like_colours(light, like_wall, hit, continues)
     if not like_wall.any():
-        return like_sky
+        return np.asarray(like_sky)
     sky_light = _light_near(light, like_sky & ~like_wall)
     if sky_light is not None:
         like_sky &= ~like_wall | _alike(planes, sky_light)
-    return like_sky
+    return np.asarray(like_sky)
 
 
 def _light_near(light: Singles, cells: Cells) -> Singles | None:
