@@ -331,10 +331,10 @@ FILLED = {
     "docs/intensities.md": {"intensity conventions": intensity_conventions},
     "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},
+    "docs/moral_testing.md": {"moral levels": levels_table},
     "docs/reliability.md": {
         "attacks": lambda: attack_table(table),
         "soak": lambda: soak_table(table),
-        "moral levels": levels_table,
         "drive memory": lambda: drive_table(table),
     },
 }
