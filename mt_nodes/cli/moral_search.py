@@ -37,7 +37,7 @@ def run_moral_search(args: argparse.Namespace) -> int:
 
     if args.resume:
         out = resumed_directory(args, add_moral_search_arguments)
-        plain = recorded_request(out, "seeds", "mt experiment moral-search")["request"]
+        plain = recorded_request(out, "seeds", "mt experiment moral-search")
         return _study(out, StudyRequest.from_plain(plain), as_json=args.json)
     request = checked_study(request_of(StudyRequest, args))
     out = new_directory(args.out)

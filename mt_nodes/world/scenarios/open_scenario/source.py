@@ -43,7 +43,7 @@ class OpenScenarioFile:
         found = cls(root, file)
         values = found._values(parameters)
         found._substitute(root, values)
-        resolve(root, folder, found.refuse, lambda entry, own: found._substitute(entry, values | own))
+        resolve(root, folder, found.refuse, lambda entry, own: found._substitute(entry, {**values, **own}))
         return found
 
     def _values(self, given: Mapping[str, str]) -> dict[str, str]:
