@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.evidence import evidence_name, write_evidence
+from mt_nodes.engine.evidence_limit import EvidenceLimit
 from mt_nodes.engine.finish import Summary, Tables, finish
 from mt_nodes.engine.journal import Journal, read_journal
 from mt_nodes.engine.judging import Answer, Offer
@@ -141,7 +141,7 @@ class Recorder:
         self._journal = Journal(run.out / "result.jsonl")
         self._ledger, self._scores = Ledger(run.out), ScoreFile(run.out)
         self._evidence = Background()
-        self._with_evidence = self._known_evidence()
+        self._limit = EvidenceLimit(run.most_evidence, self._pairs_with_evidence())
         self._worst = WorstSoFar()
         self._made_ms, self._answered_ms = array("d"), array("d")
         self._intensities = UsedIntensities(run.out)
@@ -174,7 +174,7 @@ class Recorder:
         outcome = self._journal.outcome(pair)
         if outcome is not Outcome.VIOLATED:
             return outcome is not None
-        return self._has_evidence(pair) or not self._has_room(pair)
+        return self._has_evidence(pair) or not self._limit.has_room(pair)
 
     def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Journal verdicts; keep the evidence of violated ones, and what a picture takes of the worst so far.
@@ -235,27 +235,19 @@ class Recorder:
 
     def _takes_evidence(self, verdict: Verdict) -> bool:
         """Return whether a pair's evidence is kept, and count it."""
-        taken = self._wants_evidence(verdict) and self._has_room(verdict.pair)
-        self._with_evidence[verdict.pair.relation] += taken
-        return taken
+        return self._wants_evidence(verdict) and self._limit.take(verdict.pair)
 
     def _wants_evidence(self, verdict: Verdict) -> bool:
         return verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None)
 
-    def _has_room(self, pair: Pair) -> bool:
-        most = self._run.most_evidence
-        return most is None or self._with_evidence[pair.relation] < most
-
     def _has_evidence(self, pair: Pair) -> bool:
         return any(path.exists() for path in (self._evidence_path(pair), series_file(self._run.out, pair)))
 
-    def _known_evidence(self) -> Counter[str]:
-        """Count by relation the pairs whose evidence a run that is resumed has kept already."""
-        if self._run.most_evidence is None or not len(self._journal):
-            return Counter()
-        lines = read_journal(self._run.out / "result.jsonl")
-        pairs = (Pair.parse(line["pair"]) for line in lines if line.get("outcome") == Outcome.VIOLATED.value)
-        return Counter(pair.relation for pair in pairs if self._has_evidence(pair))
+    def _pairs_with_evidence(self) -> Iterator[Pair]:
+        """Yield the violated pairs of the journal whose evidence is kept already."""
+        for line in read_journal(self._run.out / "result.jsonl"):
+            if line.get("outcome") == Outcome.VIOLATED.value and self._has_evidence(pair := Pair.parse(line["pair"])):
+                yield pair
 
     def _keep(self, verdicts: Sequence[Verdict], case: ExecutedPair) -> None:
         self._show(verdicts, case)
