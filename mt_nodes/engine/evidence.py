@@ -47,6 +47,11 @@ def evidence_name(pair: Pair) -> str:
     return f"{str(pair).replace('/', '_')}.mcap"
 
 
+def evidence_path(results_dir: Path, pair: Pair) -> Path:
+    """Return the path of a pair's evidence."""
+    return results_dir / "evidence" / evidence_name(pair)
+
+
 def write_evidence(
     path: Path,
     pair: Pair,

@@ -17,7 +17,7 @@ from mt_nodes.data.cdr.output_wires import wires_of
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
-from mt_nodes.engine.evidence import evidence_name, write_evidence
+from mt_nodes.engine.evidence import evidence_path, write_evidence
 from mt_nodes.engine.evidence_limit import EvidenceLimit
 from mt_nodes.engine.finish import Summary, Tables, finish
 from mt_nodes.engine.journal import Journal, read_journal
@@ -230,7 +230,7 @@ class Recorder:
         self._answered_ms.extend(answer_ms)
         for verdict in verdicts:
             if not self.done(verdict.pair) and self._takes_evidence(verdict):
-                self._evidence.do(write, self._evidence_path(verdict.pair), verdict.pair)
+                self._evidence.do(write, evidence_path(self._run.out, verdict.pair), verdict.pair)
         return self.verdicts(verdicts, None)
 
     def _takes_evidence(self, verdict: Verdict) -> bool:
@@ -241,7 +241,7 @@ class Recorder:
         return verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None)
 
     def _has_evidence(self, pair: Pair) -> bool:
-        return any(path.exists() for path in (self._evidence_path(pair), series_file(self._run.out, pair)))
+        return any(path.exists() for path in (evidence_path(self._run.out, pair), series_file(self._run.out, pair)))
 
     def _pairs_with_evidence(self) -> Iterator[Pair]:
         """Yield the violated pairs of the journal whose evidence is kept already."""
@@ -284,14 +284,11 @@ class Recorder:
             **trouble,
         )
 
-    def _evidence_path(self, pair: Pair) -> Path:
-        return self._run.out / "evidence" / evidence_name(pair)
-
     def _keep_evidence(self, verdict: Verdict, case: ExecutedPair) -> None:
         answers = (("source", case.source_answer), ("followup", case.followup_answer))
         topics = self._run.stack.output_topics
         wires = {a: answer.wires or wires_of(answer.output, topics, verdict.stamp_ns) for a, answer in answers}
-        path = self._evidence_path(verdict.pair)
+        path = evidence_path(self._run.out, verdict.pair)
         write_evidence(path, verdict.pair, case.source, case.followup, wires, case.baseline, case.sent)
 
     def _keep_view(self, verdict: Verdict, case: ExecutedPair) -> None:
