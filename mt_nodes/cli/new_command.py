@@ -90,10 +90,7 @@ def _kind(part: str) -> str:
 
 
 def _check_name(kind: str, name: str) -> None:
-    """Refuse a name that cannot be that of a module and a class, or that is taken.
-
-    Raises UsageError: naming what is wrong with it.
-    """
+    """Refuse a name that cannot be that of a module and a class, or that is taken. Raises UsageError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UsageError(f"mt new: got NAME '{name}', expected small letters, digits and _, such as blind_zone")
     if kind in PLUGINS and (back := plugins.name_of(type(class_name(name), (), {}))) != name:

@@ -60,10 +60,7 @@ class DetectorCoverage:
 
 
 def read_coverage(value: Any, where: str) -> dict[str, DetectorCoverage]:
-    """Read ``coverage`` of a stack file: a :class:`DetectorCoverage` by output.
-
-    Raises UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``coverage`` of a stack file: a :class:`DetectorCoverage` by output. Raises UsageError."""
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{boxes: {{range_m: 40, …}}}}")
     refuse_unknown(value, ROLES, where)

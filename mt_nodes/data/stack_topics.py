@@ -134,10 +134,7 @@ def _one_or_more(value: Any, where: str) -> str | tuple[str, ...]:
 
 
 def read_outputs(named: Any, where: str) -> dict[str, OutputTopic]:
-    """Read ``outputs`` of a stack file, by role.
-
-    Raises UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``outputs`` of a stack file, by role. Raises UsageError."""
     roles = {named: None} if isinstance(named, str) else named
     if not isinstance(roles, Mapping) or not roles:
         raise UsageError(f"{where}: got {named!r}, expected a mapping such as {{detections: {{topic: …, type: …}}}}")

@@ -114,10 +114,7 @@ def mutate_bag(
 
 
 def _refuse_transforms(mutations: Sequence[Mutation], out: Path) -> None:
-    """Refuse changed transforms in a data set, whose calibration files are copied as they are.
-
-    Raises UsageError: naming the mutation.
-    """
+    """Refuse changed transforms in a data set, whose calibration files are copied as they are. Raises UsageError."""
     if is_dataset(out) and (names := [name_of(type(m)) for m in mutations if m.about_transforms]):
         raise UsageError(f"--out {out}: {names[0]} changes transforms, which a data set has in files; write a bag")
 

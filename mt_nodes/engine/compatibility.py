@@ -120,10 +120,7 @@ def check_requirements(suite: Suite, stack: Stack, loop: bool = False, over_topi
 
 
 def check_needs(sources: Sequence[Source], stack: Stack) -> None:
-    """Refuse bags that lack a topic the stack needs besides its inputs.
-
-    Raises UsageError: naming the bag, the topic and what the bag has.
-    """
+    """Refuse bags that lack a topic the stack needs besides its inputs. Raises UsageError."""
     for source in sources:
         for topic in stack.needs:
             if topic not in source.info:

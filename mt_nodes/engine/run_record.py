@@ -124,10 +124,7 @@ def _sealed(record: Record) -> Record:
 
 
 def refuse_foreign_record(out: Path, record: Record) -> None:
-    """Refuse to execute what the record of a directory names if this user has not written it.
-
-    Raises UsageError: naming the code.
-    """
+    """Refuse to execute what the record of a directory names if this user has not written it. Raises UsageError."""
     refuse_foreign(out, _sealed(record), record.get("seal", ""), record["request"])
 
 

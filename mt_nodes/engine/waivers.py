@@ -47,10 +47,7 @@ class Waiver:
 
 
 def load_waivers(path: Path) -> tuple[Waiver, ...]:
-    """Read ``[{relation, reason, expires, pair?, requirement?}, …]``.
-
-    Raises UsageError: naming the file, the row, what was got and what was expected.
-    """
+    """Read ``[{relation, reason, expires, pair?, requirement?}, …]``. Raises UsageError."""
     return tuple(_from_row(row, f"{path}[{i}]") for i, row in enumerate(read_list(path)))
 
 

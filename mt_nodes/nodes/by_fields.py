@@ -30,10 +30,7 @@ class ByFields(Adapter):
     """
 
     def __init__(self, role: str, type_name: str, fields: Mapping[str, Any]) -> None:
-        """Look every path up in the type.
-
-        Raises UsageError: the type is not installed, or it has no such fields; says what there is.
-        """
+        """Look every path up in the type. Raises UsageError: the type is not installed, or it has no such fields."""
         where = f"outputs.{role}.fields"
         self.type, self.role = type_name, role  # type: ignore[misc]
         self._fields = OutputFields.parse(role, fields, where)

@@ -109,10 +109,7 @@ class Manipulation:
 
 @lru_cache
 def manipulations() -> dict[str, Manipulation]:
-    """Return every manipulation of the package by name, aliases resolved.
-
-    Raises UsageError: naming file and key, what was got and what was expected.
-    """
+    """Return every manipulation of the package by name, aliases resolved. Raises UsageError."""
     read: dict[str, Manipulation] = {}
     for path in resources.shipped("manipulations").values():
         for name, data in read_mapping(path).items():

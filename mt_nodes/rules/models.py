@@ -57,10 +57,7 @@ class LanguageModel:
 
 
 def models_of_environment(environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
-    """Return the models of the variables :data:`URL`, :data:`MODEL` and :data:`KEY`.
-
-    Raises UsageError: naming the missing or wrong variable, and its form.
-    """
+    """Return the models of the variables :data:`URL`, :data:`MODEL` and :data:`KEY`. Raises UsageError."""
     names = [name.strip() for name in environ.get(MODEL, "").split(",") if name.strip()]
     if not names or not environ.get(URL):
         missing = MODEL if not names else URL

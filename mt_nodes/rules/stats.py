@@ -66,10 +66,7 @@ def golden_files(directory: Path) -> dict[str, Path]:
 
 
 def load_golden(path: Path) -> Golden:
-    """Read a person's readings of a rule set, by id, or of rules in the same file, by text.
-
-    Raises UsageError: naming the file, the entry, what was got and what was expected.
-    """
+    """Read a person's readings of a rule set, by id, or of rules in the same file, by text. Raises UsageError."""
     data = read(path)
     if not isinstance(data, (dict, list)) or not data:
         raise UsageError(

@@ -52,10 +52,7 @@ class ScenarioRequest(PlainData):
 
 
 def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:
-    """Refuse what cannot run; return the request with what it leaves to us.
-
-    Raises UsageError: saying what to type instead.
-    """
+    """Refuse what cannot run; return the request with what it leaves to us. Raises UsageError."""
     if not request.transport:
         # Hosted as a node it answers the same, and the loop waits for topics most of the time.
         request = replace(request, transport="inprocess" if stack.callable else "ros")

@@ -127,10 +127,7 @@ class PictureExchange(EverySensor):
         return draws
 
     def refuse_unclean(self, bundle: Bundle, exchange: ObjectExchange) -> ObjectExchange:
-        """Return an exchange of which every picture can be changed cleanly.
-
-        Raises NoRoom: one cannot, with the reason.
-        """
+        """Return an exchange of which every picture can be changed cleanly. Raises NoRoom: one cannot."""
         if self.changes_pictures(bundle):
             self._refuse_part(bundle, exchange)
             try:
