@@ -30,11 +30,7 @@ _numbers = itertools.count()
 class Delegation:
     """A group that is ours to divide.
 
-    Attributes:
-        directory: its directory; None if there is none.
-        controllers: those that groups below it can have.
-        why: why there is none.
-        remedy: what to type for one.
+    ``directory``: its directory; None if there is none. ``controllers``: those that groups below it can have.
     """
 
     directory: Path | None = None
@@ -93,7 +89,6 @@ class ControlGroup:
         Raises OSError: it cannot be made.
 
         Args:
-            below: where.
             tasks: processes and threads at a time.
             memory_mb: memory in MB, with the file cache that cannot be written back, without swap.
             cpu_weight: share of processor time beside other groups, theirs being 100.

@@ -39,7 +39,6 @@ class ImageBox:
     """Where an image shows an added object.
 
     Attributes:
-        topic: of the image.
         box_px: (x0, y0, x1, y1) around the part of the object within the image, occluded parts included; pixel centres
             lie at whole numbers.
         visible: share of all of the object's pixels that are visible: within the image, and not occluded.

@@ -27,7 +27,6 @@ class Firings:
     """The firings of a cloud's returns.
 
     Attributes:
-        cloud: whose.
         head: (N,) for each point the first row of its firing; an empty return, or a single one, is its own.
         dual: whether some firings have more than one return.
     """

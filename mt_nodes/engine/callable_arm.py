@@ -50,8 +50,6 @@ class CallableArm:
         """Take in what is called; :meth:`start` starts it.
 
         Args:
-            name: of the arm.
-            stack: what is called.
             topics: topic of a bag -> topic of the stack that it is given as; a set are all the leading one.
             log: file that the stack's output goes to.
             alone: whether it serves both arms, so that what is told of it names neither.

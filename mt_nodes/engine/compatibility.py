@@ -22,9 +22,7 @@ def incompatibility(
 ) -> str | None:
     """Say why a stack cannot be judged by a relation, None if it can.
 
-    Args:
-        loop: whether in a closed loop.
-        over_topics: whether the stack is reached over ROS topics; None: not decided yet.
+    ``over_topics``: whether the stack is reached over ROS topics; None: not decided yet.
     """
     if relation.loop and not loop:
         return f"relation '{relation.id}' is of the closed loop, where `mt scenario` judges it"

@@ -71,9 +71,6 @@ def write_evidence(
 
     Args:
         path: file to make; an existing one is replaced.
-        pair: whose evidence it is.
-        source: bundle of the source arm.
-        followup: bundle of the follow-up arm.
         outputs: arm (``source``, ``followup``) -> what the stack answered; types unknown to ROS 2 Jazzy are kept
             without their definition.
         baseline: what the source arm was given in place of the source, if it was.

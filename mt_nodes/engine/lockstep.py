@@ -39,7 +39,6 @@ class Lockstep:
     """One run over episodes, in the modes ``twin``, ``alternate`` and ``two_pass``.
 
     Args:
-        settings: what is played.
         recorder: knows what was judged, and takes in what is.
         answered: called with each follow-up that was answered, before its verdicts are recorded.
         progress: called with each group of verdicts.

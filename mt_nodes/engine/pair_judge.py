@@ -27,10 +27,9 @@ class MemoryGuard:
     Where nobody waits for answers, only what both arms remember alike is judged.
 
     Args:
-        engine: what judges.
         stateless: whether former inputs are of no matter to the stack.
-        in_lockstep: whether each input waits for the answers to the one before: then only a call that failed leaves
-            the arms with different memories.
+        in_lockstep: whether each input waits for the answers to the one before: then only a call that failed leaves the
+            arms with different memories.
     """
 
     def __init__(self, engine: Engine, stateless: bool, in_lockstep: bool = False) -> None:
@@ -76,8 +75,6 @@ class PairJudge:
     """Judges what a loop over recordings plays, and has the verdicts recorded.
 
     Args:
-        settings: what is played.
-        recorder: takes the verdicts.
         progress: called with those that are new.
         in_lockstep: whether each input waits for the answers to the one before, so that both arms remember alike.
         answered: called with each follow-up that was answered, before its verdicts are recorded.

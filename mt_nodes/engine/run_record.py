@@ -80,8 +80,6 @@ def write_record(
     """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
 
     Args:
-        out: results directory.
-        request: what was asked.
         relations: all that are offered, control and sham included.
         stack: what is under test, faults planted.
         topics: bag -> role -> topic.

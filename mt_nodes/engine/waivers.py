@@ -23,7 +23,6 @@ class Waiver:
     """One accepted violation.
 
     Attributes:
-        relation: whose FAIL is accepted.
         reason: why, for whoever reads the report.
         expires: last day on which it counts.
         pair: the one violated pair that is accepted; empty: all of the relation's.

@@ -108,8 +108,6 @@ class LiveInputs:
     is there when the first one comes.
 
     Args:
-        node: whose subscriptions they are.
-        topics: the leading one first.
         within_ns: how far from the leading message's stamp the others' of its instant may be.
         take: called with the messages of each instant, the leading one first.
     """

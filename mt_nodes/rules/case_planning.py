@@ -63,7 +63,6 @@ def cut(
     Args:
         reference: frame of a case that its scene describes.
         progress: receives a bag's number and the number of its frames read.
-        limit: most frames of each bag.
     """
     planned = []
     for bag, (name, recording) in enumerate(zip(_names(recordings), recordings, strict=True)):

@@ -35,7 +35,6 @@ class CommandMerger:
     Args:
         topics: the leading one first, whose stamp the command has.
         within_ns: largest time between the leading message and another one.
-        by_arrival: whether times are those of arrival.
     """
 
     def __init__(self, topics: Sequence[str], within_ns: int, by_arrival: bool) -> None:

@@ -28,7 +28,6 @@ class TreeCopy:
     Raises UsageError: the directory exists, or the data set cannot be written.
 
     Args:
-        recording: what is copied.
         out: where to; it has the layout of the source below the folder that holds all of its files.
         truth_changed: tells in the end whether the labels still fit: else they are left out.
         whole: whether every frame of the recording is written.

@@ -28,7 +28,6 @@ class MessageDifference:
     """What differs in the message of one topic.
 
     Attributes:
-        topic: of the message.
         kinds: (atoms,) what each atom is, in words.
         reduced_message: returns the message with only some atoms kept; None: there is none then.
     """

@@ -38,7 +38,6 @@ class Cell(PlainData):
     """One stack × one seed: a results directory.
 
     Attributes:
-        name: of its directory.
         request: what all its items share; relations by id, no bag.
         texts: YAML of the relations that do not ship, by id. versions: SHA-256 by id, and of :data:`STACK` and files.
     """

@@ -49,7 +49,6 @@ def merge(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequence[CellP
     """Make a cell's journal, ledger, draws, evidence and record of its pieces.
 
     Args:
-        out: directory of the cell.
         drives: of the plan: the bags of the run that this stands for.
         pieces: in plan order. relations: directory of the relations that do not ship.
     """

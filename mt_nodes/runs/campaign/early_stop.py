@@ -198,10 +198,8 @@ class SequentialStopper:
     def stopped_at(self, relation: str, drives: Sequence[PartResult | None]) -> int | None:
         """Return how many drives, in plan order, count for a relation; None while it goes on.
 
-        Args:
-            relation: its id.
-            drives: what came of each drive, None where that is not known yet: only those before the first None are
-                looked at, one after another, so that the answer is the same whoever had which one ready.
+        ``drives``: what came of each drive, None where that is not known yet: only those before the first None are
+        looked at, one after another, so that the answer is the same whoever had which one ready.
         """
         if relation in self._stops:
             return self._stops[relation]

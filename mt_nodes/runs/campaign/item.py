@@ -22,8 +22,6 @@ class Drive:
 
     Attributes:
         number: its place in the plan, which is the episode of its pairs.
-        url: path or URL.
-        sha256: of its content.
         bundles: how many it gives, None when that is not known without reading it.
     """
 
@@ -40,7 +38,6 @@ class CampaignItem(PlainData):
     Attributes:
         key: SHA-256 of everything that its verdicts depend on, see :func:`item_key`.
         cell: name of the cell, ``<stack>-seed<seed>``.
-        drive: what is replayed.
         stack: name of a shipped stack or path of its file. seed: what every draw depends on.
         relations: ids of what is offered.
         request: of the replay; its bag is the drive's URL and its ``first_episode`` the drive's number.
@@ -125,7 +122,6 @@ class ItemResult:
     """What came of an item.
 
     Attributes:
-        exit_code: of its run.
         sha256: of the sorted verdict lines.
         seconds: that it took, wall time. worker: who did it.
         trouble: infrastructure trouble, empty when there was none.

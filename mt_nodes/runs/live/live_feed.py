@@ -75,7 +75,6 @@ class Feeding:
     """Gives the arms what comes, equally late; in the modes ``shadow``, ``twin`` and ``alternate``.
 
     Args:
-        mode: as in the configuration.
         arms: the first and the second one; the same twice in ``alternate``.
         line: where what goes to our arms waits.
         delay_s: for how long; in ``alternate`` nothing waits.

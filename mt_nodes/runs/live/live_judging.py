@@ -118,7 +118,6 @@ class LiveJudge:
     """Judges instants in their order, and writes what they owe.
 
     Args:
-        run: what is judged.
         recorder: what keeps the results.
         progress: called with each group of verdicts.
         missed: counts the inputs between two stamps that the live stack had, and our instance had not.

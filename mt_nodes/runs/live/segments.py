@@ -33,9 +33,6 @@ class Turn:
     """What one instant is used for.
 
     Attributes:
-        offer: whose turn it is.
-        phase: what for.
-        segment: number of the turn.
         round: how often everybody had a turn before.
         stretch: changes whenever the arms have to agree anew; what an older one came to says nothing any more.
     """

@@ -40,7 +40,6 @@ def write_drives(path: Path, name: str, sides: Mapping[str, tuple[Side, Sequence
     """Write one MCAP file (zstd); an existing one is replaced.
 
     Args:
-        path: file to make.
         name: of the episode or pair, kept as ``/mt/pair``.
         sides: by prefix of its topics each drive, and what was given to the stack at some of its instants.
     """

@@ -43,7 +43,6 @@ def execute(
     results cannot be written.
 
     Args:
-        run: what to do.
         open_arms: makes the arms (the same one twice unless the mode is ``twin``) and puts their end on the stack.
         listen: called with each journal and ledger line, as it was written.
         progress: called with each group of verdicts.

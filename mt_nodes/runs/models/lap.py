@@ -80,7 +80,6 @@ class LapResult:
         room_m: least distance of the outline from the lane's edges until then, negative outside; room_at_m: how far it
             had driven there. tight_m: the room that one of twenty instants has less of.
         aside_mean_m, aside_max_m: distance from the line of another drive.
-        slowest_mps, fastest_mps: until then.
     """
 
     ended: str

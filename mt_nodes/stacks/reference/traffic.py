@@ -195,7 +195,6 @@ class EgoBody:
         """Return everybody with whom the vehicle would collide, without braking, on the path at offset ``aim_m``.
 
         Args:
-            traffic: the others.
             settles_m: distance over which the vehicle comes from where it is to there.
             spare_m: kept free to either side. yields_s: who comes so much later than the vehicle has left lets it go
                 first; for everybody else it waits. Before whom it could only stop hard, it goes on for a quarter of

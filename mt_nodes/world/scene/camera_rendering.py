@@ -99,7 +99,6 @@ def photograph(
     Args:
         pieces: the objects along the straight street. mesh: the same as one mesh, in its actual shape.
         ego_m: x of the ego in the frame of ``mesh``; it stands at y = 0 and looks along x.
-        rng: of the noise.
     """
     hits = _Hits.of(mesh, ego_m, sensor)
     colours = np.concatenate([paint.albedo(piece) for piece in pieces])[hits.triangle]

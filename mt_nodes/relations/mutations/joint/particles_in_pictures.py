@@ -125,13 +125,7 @@ def streaks(
     which a lens with an aperture a spreads each of its points, a f / z before a far focus. It blocks as much of the
     light as the particle's area is of the streak's (K. Garg, S. Nayar, "Vision and Rain", IJCV 75, 2007: the transit
     time over the exposure).
-
-    Args:
-        view: the original view.
-        key: of the particles of a segment.
-        spectrum: of particle sizes.
-        velocity_mps: from diameters D (n,) to velocities (n, 3) of particles in ``base_link``.
-        exposure_s: exposure time.
+    ``velocity_mps``: from diameters D (n,) to velocities (n, 3) of particles in ``base_link``.
     """
     camera, around = view.camera(), surroundings(view)
     to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]

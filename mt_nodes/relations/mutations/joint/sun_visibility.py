@@ -49,7 +49,6 @@ def visible_share(bundle: Bundle, sun: Floats, frame_id: str, circumsolar: float
     Raises NotApplicable: of a camera the calibration, the pose or the depth is unknown.
 
     Args:
-        bundle: with the sensors' source.
         sun: (3,) unit vector towards it in ``frame_id``.
         frame_id: frame that the transforms join to the sensors'.
         circumsolar: see :func:`~mt_nodes.world.camera.sun_light.sunshape`.

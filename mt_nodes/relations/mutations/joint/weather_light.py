@@ -61,7 +61,6 @@ class WeatherLight:
         """Begin with what things send in diffuse light.
 
         Args:
-            view: of the picture.
             direct: share of the sun's own light that gets through the weather, 0 to 1.
             ego_pose: (3,) x, y and heading of the ego on the ground, in m and rad, at which patterns of the road rest;
                 None: they go along with it.

@@ -38,7 +38,6 @@ class Player:
     Args:
         run: whose bags, stack, seed and mode they are.
         tapes: the run's episodes.
-        arms: that were started.
         progress: called with each group of verdicts, as they come.
     """
 

@@ -26,9 +26,7 @@ def sample(play: PlayAll, axes: int, seed: int, trials: int, note: str = "") -> 
 
     Args:
         play: plays fractions of all axes; raises to end it early.
-        axes: how many there are.
         seed: of the sampler; with the same answers it asks for the same trials.
-        trials: how many.
         note: why the search goes on in this way, where it began in another.
     """
     try:
@@ -84,7 +82,6 @@ def bisect(play: Play, near: Near, probes: int = PROBES) -> BisectionResult:
     Both ends are played first. A violation below one that does not violate is a contradiction, and ends the halving.
 
     Args:
-        play: plays one fraction.
         near: whether two fractions are near enough.
         probes: how many fractions are looked at on either side of the threshold, for contradictions.
     """
@@ -170,9 +167,7 @@ def seek(
     """Play trials until the least violating change is known to the tolerance, or the trials are spent.
 
     Args:
-        played: plays trials, and keeps them.
         axes: what is searched over. places: which of them say where, and not how much.
-        seed: of the sampler.
         tolerance: of a fraction; integers are found exactly where one parameter is searched.
     """
     method, note = "sampling", ""
