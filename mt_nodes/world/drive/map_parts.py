@@ -28,8 +28,7 @@ _SETBACK_M, _HOUSE_M, _HOUSE_EVERY_M = 4.5, (16.0, 9.0), 20.0
 def course(begin: Pose, legs: Sequence[tuple[float, float]]) -> Floats:
     """Return (K, 2) the points of a line from a pose: both ends of straights, one point per metre of bends.
 
-    Args:
-        legs: length in metres and curvature in 1/m (positive to the left) of each piece in turn.
+    ``legs``: length in metres and curvature in 1/m (positive to the left) of each piece in turn.
     """
     points, x, y, yaw = [(begin.x_m, begin.y_m)], begin.x_m, begin.y_m, begin.yaw_rad
     for length, curvature in legs:
@@ -84,9 +83,8 @@ def finished(
 ) -> RoadMap:
     """Return a map of lanes: carriageway, kerbs, ground and houses are derived.
 
-    Args:
-        parking: centre lines and widths of strips of the carriageway beside the lanes. gutter_m: between its edge and
-            its lanes.
+    ``parking``: centre lines and widths of strips of the carriageway beside the lanes. ``gutter_m``: between its edge
+    and its lanes.
     """
     named = {lane.name: lane for lane in lanes}
     roads = [lane for lane in named.values() if lane.on_road]

@@ -130,8 +130,7 @@ def _crossed(
 ) -> tuple[list[Crossing], list[TrafficLight]]:
     """Return crossings at stations of a line, from kerb to kerb, and the lights of the second.
 
-    Args:
-        lit: lanes that get a light, and how far to the left of them its post stands.
+    ``lit``: lanes that get a light, and how far to the left of them its post stands.
     """
     half = _CROSSING_M / 2.0
     areas = [across(line_m, station - half, station + half, right_m, left_m) for station in at_m]

@@ -168,11 +168,7 @@ class RoadMap:
         return shapely.union_all([shapely.Polygon(house.outline_m) for house in self.buildings])
 
     def nearest_lane(self, x_m: float, y_m: float, *, on_road: bool = True) -> Lane:
-        """Return the lane whose centre line is nearest to a place.
-
-        Raises:
-            ValueError: the map has none of that kind.
-        """
+        """Return the lane whose centre line is nearest to a place. Raises ValueError: the map has none of that kind."""
         lanes = [lane for lane in self.lanes.values() if lane.on_road is on_road]
 
         def off_m(lane: Lane) -> float:

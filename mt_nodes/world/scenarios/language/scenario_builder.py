@@ -30,8 +30,7 @@ _T = TypeVar("_T")
 def build(plot: Plot, tell: Callable[[ValueRefusal], None], road: RoadMap | None = None) -> Scenario | None:
     """Return the scenario of a plot, or None after reporting every problem.
 
-    Args:
-        tell: receives each problem. road: the map, instead of the one that the plot names.
+    ``tell``: receives each problem. ``road``: the map, instead of the one that the plot names.
     """
     road = road or _or_report(tell, partial(_road, plot))
     if road is None:

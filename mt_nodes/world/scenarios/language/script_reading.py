@@ -49,13 +49,10 @@ def read(
 ) -> ScriptReading:
     """Read a script.
 
-    Args:
-        name: of the script, for messages. parameters: values for its ``parameter`` names, as text in the language;
-            every script has ``ego.speed``. seed: of ranges and distributions. strict: whether what lenient reading
-            repairs is an error. path: to find imports. road: instead of the maps that they load.
-
-    Raises:
-        UsageError: the script does not declare a given parameter, or the ego's speed is no speed.
+    ``name``: of the script, for messages. ``parameters``: values for its ``parameter`` names, as text in the language;
+    every script has ``ego.speed``. ``seed``: of ranges and distributions. ``strict``: whether what lenient reading
+    repairs is an error. ``path``: to find imports. ``road``: instead of the maps that they load.
+    Raises UsageError: the script does not declare a given parameter, or the ego's speed is no speed.
     """
     findings = Findings(strict)
     resolver = Resolver(name, path, findings, parameters, seed)
@@ -88,12 +85,8 @@ def load_scenarios(
 ) -> tuple[Scenario, ...]:
     """Return the scenarios of a file, one for each ``CreateScenario`` in it; ``.xosc`` is read as OpenSCENARIO.
 
-    Args:
-        parameters, seed, strict: see :func:`read`. tell: receives each warning.
-
-    Raises:
-        ScenarioError: with all problems.
-        UsageError: the file cannot be read, or does not declare a given parameter.
+    ``parameters``, ``seed``, ``strict``: see :func:`read`. ``tell``: receives each warning.
+    Raises ScenarioError: with all problems. UsageError: the file cannot be read, or does not declare a given parameter.
     """
     path = Path(path)
     if path.suffix == ".xosc":

@@ -16,11 +16,7 @@ from mt_nodes.world.scenarios.open_scenario.expressions import value_of
 
 @dataclass
 class OpenScenarioFile:
-    """An OpenSCENARIO file.
-
-    Attributes:
-        problems: unsupported or invalid content.
-    """
+    """An OpenSCENARIO file. ``problems``: unsupported or invalid content."""
 
     root: ET.Element
     file: str
@@ -102,10 +98,6 @@ class OpenScenarioFile:
         return value
 
     def done(self) -> None:
-        """Raise an error with all problems, if there are any.
-
-        Raises:
-            UsageError: there are problems.
-        """
+        """Raise an error with all problems, if there are any. Raises UsageError: there are problems."""
         if self.problems:
             raise UsageError("\n    | ".join([f"{self.file}: {len(self.problems)} problems", *self.problems]))
