@@ -107,12 +107,6 @@ def origin_scores(entries: Sequence[Entry], golden: Mapping[str, Golden]) -> dic
     return found
 
 
-def as_paper(text: str, ontology: Ontology) -> str:
-    """Return a statement in the form of golden sets with the paper's behaviour for a finer one."""
-    *rest, behaviour = text.split()
-    return " ".join([*rest, ontology.behaviours[behaviour].reads_as or behaviour])
-
-
 def words(statement: Statement) -> str:
     """Return a statement in the form of golden sets."""
     return f"{statement.road} {statement.verb} {statement.element} {statement.behaviour}"
