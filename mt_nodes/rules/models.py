@@ -81,8 +81,7 @@ def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[Lang
 def model_named(name: str, file: str | Path | None, environ: Mapping[str, str]) -> LanguageModel:
     """Return a model of the file of models, else one of the server in :data:`URL`.
 
-    Raises:
-        UsageError: the file is wrong, or neither has the model.
+    Raises UsageError: the file is wrong, or neither has the model.
     """
     listed = load_models(Path(file), environ) if file else ()
     found = next((model for model in listed if model.name == name), None)

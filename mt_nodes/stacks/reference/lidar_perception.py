@@ -50,8 +50,7 @@ class LidarPerception:
     def __call__(self, points: Points, stamp_ns: int | None = None) -> Output:
         """Return ``tracks``, ``predictions`` and ``free_space`` of a cloud.
 
-        Args:
-            points: (N, C ≥ 4) x, y, z, intensity, … in ``frame_id``. stamp_ns: of the cloud.
+        ``points``: (N, C ≥ 4) x, y, z, intensity, … in ``frame_id``. ``stamp_ns``: of the cloud.
         """
         tracks = self._tracker(points, self._steps.stamp_ns(points, stamp_ns))
         assert isinstance(tracks, Detections), "no fault of the detector makes it silent"

@@ -50,8 +50,7 @@ class _GroundColumns:
 def standing_on_road(rgb: Pixels, camera: CameraModel, height_m: float) -> ImageBoxes:
     """Return boxes of what stands on the road, the nearest first; a box ends at the horizon where the body does not.
 
-    Args:
-        rgb: (H, W, 3). camera: level, without distortion. height_m: of the camera above the road.
+    ``rgb``: (H, W, 3). ``camera``: level, without distortion. ``height_m``: of the camera above the road.
     """
     horizon, scale = float(camera.k[1, 2]), float(camera.k[1, 1]) * height_m
     rows = (int(np.ceil(horizon)), min(rgb.shape[0], int(horizon + scale / NEAR_M)))

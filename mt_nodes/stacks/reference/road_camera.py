@@ -89,12 +89,11 @@ class RoadCamera:
     def __call__(self, given: Pixels | Mapping[str, Any], stamp_ns: int | None = None) -> Output:
         """Return ``lanes``, left and right line in ``base_link``, and ``signals`` in the picture.
 
+        Raises ValueError: the picture has another shape.
+
         Args:
             given: a picture (H, W, 3) uint8, red, green, blue; or that as ``image``, with its ``camera_info``.
             stamp_ns: of the picture; only some faults look at it.
-
-        Raises:
-            ValueError: the picture has another shape.
         """
         camera_input, lane = self._camera.look(given, stamp_ns)
         horizon = int(np.clip(round(camera_input.camera.k[1, 2]), 1, len(camera_input.rgb)))
