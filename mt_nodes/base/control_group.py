@@ -87,11 +87,8 @@ class ControlGroup:
         """Make one for a command that is about to start; remove those of processes that are gone.
 
         Raises OSError: it cannot be made.
-
-        Args:
-            tasks: processes and threads at a time.
-            memory_mb: memory in MB, with the file cache that cannot be written back, without swap.
-            cpu_weight: share of processor time beside other groups, theirs being 100.
+        ``tasks``: processes and threads at a time. ``memory_mb``: memory in MB, with the file cache that cannot be
+        written back, without swap. ``cpu_weight``: share of processor time beside other groups, theirs being 100.
         """
         assert below.directory is not None
         _remove_stale(below.directory)

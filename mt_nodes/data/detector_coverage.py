@@ -36,9 +36,8 @@ def _condition(value: Any, where: str) -> str:
 class DetectorCoverage:
     """What an output is known to find. A class without a recall is never absent, one without a precision never present.
 
-    Attributes:
-        recall, precision: shares by class, measured within range and field of view under the condition.
-        measured: on which data; it is quoted wherever an absence is used.
+    ``recall``, ``precision``: shares by class, measured within range and field of view under the condition.
+    ``measured``: on which data; it is quoted wherever an absence is used.
     """
 
     range_m: float = param(50.0, low=1.0, high=300.0, unit="m", help="up to which it looks")

@@ -166,10 +166,8 @@ def in_process_arms(
 ) -> tuple[CallableArm, CallableArm]:
     """Return arms that call the stack's callable; a stateless one serves both.
 
-    Args:
-        stack: what is called. topics: see :class:`CallableArm`. mode: of the run.
-        out: results directory; what the stack prints goes to the log there.
-        ending: their end is put there.
+    ``stack``: what is called. ``topics``: see :class:`CallableArm`. ``mode``: of the run. ``out``: results directory;
+    what the stack prints goes to the log there. ``ending``: their end is put there.
     """
 
     two = mode == "twin" and not stack.stateless

@@ -104,10 +104,8 @@ def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
 
     Raises UsageError: there is no such file. InfrastructureError: it is damaged, or holds no message of the leading
     topic.
-
-    Args:
-        path: evidence of a pair. pair: which one.
-        topics: of the stack's sensors, the leading one first; what is not there is left out.
+    ``path``: evidence of a pair. ``pair``: which one. ``topics``: of the stack's sensors, the leading one first; what
+    is not there is left out.
     """
     with BagReader(path) as bag:
         found = {wire.topic: wire for wire in bag.wires()}

@@ -267,9 +267,8 @@ class Recorder:
     ) -> Summary:
         """Sum up, and return the summary.
 
-        Args:
-            make_tables: returns what else is made of the journal, of a results directory and its relations.
-            trouble: what ended the run early.
+        ``make_tables``: returns what else is made of the journal, of a results directory and its relations.
+        ``trouble``: what ended the run early.
         """
         self._evidence.wait()
         infos = [RelationInfo.of(r.as_plain()) for r in self._run.suite.relations]

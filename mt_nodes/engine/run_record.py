@@ -79,11 +79,8 @@ def write_record(
 ) -> None:
     """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
 
-    Args:
-        relations: all that are offered, control and sham included.
-        stack: what is under test, faults planted.
-        topics: bag -> role -> topic.
-        more: what else is to be kept, by key.
+    ``relations``: all that are offered, control and sham included. ``stack``: what is under test, faults planted.
+    ``topics``: bag -> role -> topic. ``more``: what else is to be kept, by key.
     """
     (out / STACK_FILE).write_text(yaml.safe_dump(plain(stack), sort_keys=False), encoding="utf-8")
     description = {"relations": [r.as_plain() for r in relations], "stack": stack.name, "topics": topics}

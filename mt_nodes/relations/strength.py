@@ -166,11 +166,8 @@ def axis(relation: Relation, name: str, ends: tuple[float, float] | None = None)
     """Return one parameter of a relation's mutations to search over, strength or place.
 
     Raises UsageError: there is no such parameter, it is no number, or its ends are unknown or out of range.
-
-    Args:
-        name: ``mutation.parameter``, or ``parameter`` if only one mutation has it.
-        ends: weak and strong end; None: those of :func:`strengths`, for an interval (nearest and farthest, say) the
-            interval itself.
+    ``name``: ``mutation.parameter``, or ``parameter`` if only one mutation has it. ``ends``: weak and strong end; None:
+    those of :func:`strengths`, for an interval (nearest and farthest, say) the interval itself.
     """
     step, mutation, field = _field_of(relation, name)
     spec, value = spec_of(field), getattr(mutation, field.name)

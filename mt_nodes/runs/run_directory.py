@@ -152,9 +152,8 @@ class StackRun(RunDirectory[Q]):
 class SuiteRun(StackRun[Q]):
     """A run that is judged by a suite of relations.
 
-    Attributes:
-        suite: relations, control and sham.
-        left_out: relations of the patterns and suites asked for that cannot be judged, and why; of a new run only.
+    ``suite``: relations, control and sham. ``left_out``: relations of the patterns and suites asked for that cannot be
+    judged, and why; of a new run only.
     """
 
     suite: Suite

@@ -240,10 +240,8 @@ def load_stack(name: str, settings: Mapping[str, Any] | None = None) -> Stack:
     """Read a shipped stack by name, or the user's own file by path; a Python file is a driver of the closed loop.
 
     Raises UsageError: naming the file, the key, what was got and what was expected.
-
-    Args:
-        name: of either, or ``file.py:callable`` (default ``drive``).
-        settings: values that override those of the file, by ``key`` or ``key.part``.
+    ``name``: of either, or ``file.py:callable`` (default ``drive``). ``settings``: values that override those of the
+    file, by ``key`` or ``key.part``.
     """
     path, rows = driver_file(name) or _stack_file(name)
     where = str(path)

@@ -35,10 +35,8 @@ _LINE_M = 0.2
 def wires_of(output: Output, topics: Mapping[str, str], stamp_ns: int) -> tuple[Wire, ...]:
     """Return the output of a callable as messages, on the topics of the stack file.
 
-    Args:
-        output: of the callable; a silent arm gives no message.
-        topics: by role of output; a role without one gives no message.
-        stamp_ns: of the input that was answered.
+    ``output``: of the callable; a silent arm gives no message. ``topics``: by role of output; a role without one gives
+    no message. ``stamp_ns``: of the input that was answered.
     """
     parts = ((role, getattr(output, role)) for role in ROLES if role in topics)
     return tuple(_wire(role, part, topics[role], stamp_ns) for role, part in parts if part is not None)

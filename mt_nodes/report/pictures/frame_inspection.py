@@ -27,11 +27,8 @@ BEFORE, AFTER = 6, 6
 class SentBundle:
     """One bundle as it is sent.
 
-    Attributes:
-        frame: number of its source bundle.
-        sent_ns: send time, by the clock of the recording.
-        stamp_ns: header stamp of its first cloud.
-        content: number of the source bundle with the same points; None: there is none.
+    ``frame``: number of its source bundle. ``sent_ns``: send time, by the clock of the recording. ``stamp_ns``: header
+    stamp of its first cloud. ``content``: number of the source bundle with the same points; None: there is none.
     """
 
     frame: int

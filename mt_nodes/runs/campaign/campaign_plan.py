@@ -37,9 +37,8 @@ STACK = "@stack"
 class Cell(PlainData):
     """One stack × one seed: a results directory.
 
-    Attributes:
-        request: what all its items share; relations by id, no bag.
-        texts: YAML of the relations that do not ship, by id. versions: SHA-256 by id, and of :data:`STACK` and files.
+    ``request``: what all its items share; relations by id, no bag. ``texts``: YAML of the relations that do not ship,
+    by id. ``versions``: SHA-256 by id, and of :data:`STACK` and files.
     """
 
     name: str
@@ -62,9 +61,8 @@ class Cell(PlainData):
 class Plan:
     """What a campaign comes to: drives outer, cells inner, so that a prefix of drives is complete.
 
-    Attributes:
-        pairs: verdicts that an item owes, by (drive number, cell); left out where nobody can tell yet.
-        notes: what a person should know of it.
+    ``pairs``: verdicts that an item owes, by (drive number, cell); left out where nobody can tell yet. ``notes``: what
+    a person should know of it.
     """
 
     drives: tuple[Drive, ...]

@@ -71,10 +71,8 @@ def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign
     """Plan a campaign, in a new directory or in the one that it was begun in.
 
     Raises UsageError: it cannot run, and nothing was written; or the directory holds another plan.
-
-    Args:
-        campaign: as its file has it. out: its directory, None: a new one.
-        changed: sets what is another this time: workers, budget.
+    ``campaign``: as its file has it. ``out``: its directory, None: a new one. ``changed``: sets what is another this
+    time: workers, budget.
     """
     place = Path(out) if out else None
     if place is not None and is_campaign(place):
@@ -141,11 +139,8 @@ def conduct(
     """Have the items done, merge them, and return the summary of the campaign.
 
     Raises UsageError: another process conducts it.
-
-    Args:
-        conducted: which one. interrupted: whether somebody wants it to end.
-        show: called now and then with how far it is.
-        start: starts other workers than :func:`pool_of`.
+    ``conducted``: which one. ``interrupted``: whether somebody wants it to end. ``show``: called now and then with how
+    far it is. ``start``: starts other workers than :func:`pool_of`.
     """
     out, campaign, plan = conducted.out, conducted.campaign, conducted.plan
     with _alone(out), CampaignStore(out / FILE) as store:

@@ -20,9 +20,8 @@ _PLACES = ("bags", "relations", "stack", "plugins", "transforms", "qos", "waiver
 class Drive:
     """One bag of a campaign.
 
-    Attributes:
-        number: its place in the plan, which is the episode of its pairs.
-        bundles: how many it gives, None when that is not known without reading it.
+    ``number``: its place in the plan, which is the episode of its pairs. ``bundles``: how many it gives, None when that
+    is not known without reading it.
     """
 
     number: int
@@ -121,11 +120,8 @@ class PartResult:
 class ItemResult:
     """What came of an item.
 
-    Attributes:
-        sha256: of the sorted verdict lines.
-        seconds: that it took, wall time. worker: who did it.
-        trouble: infrastructure trouble, empty when there was none.
-        deaths: how the stack died, each time; on a former try, too.
+    ``sha256``: of the sorted verdict lines. ``seconds``: that it took, wall time. ``worker``: who did it. ``trouble``:
+    infrastructure trouble, empty when there was none. ``deaths``: how the stack died, each time; on a former try, too.
     """
 
     key: str

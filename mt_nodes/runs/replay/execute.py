@@ -90,11 +90,8 @@ def play_to_end(
     """Get ready with ``begin``, go on with what that returns, and return what ended it early.
 
     Raises UsageError: it could not even get ready.
-
-    Args:
-        out: results directory.
-        begin: gets ready; what it puts on the stack is done at the end.
-        died: called when the stack died; it keeps that, so that no resumed run ends as if nothing had been.
+    ``out``: results directory. ``begin``: gets ready; what it puts on the stack is done at the end. ``died``: called
+    when the stack died; it keeps that, so that no resumed run ends as if nothing had been.
     """
     trouble: dict[str, Any] = {}
     ready = False

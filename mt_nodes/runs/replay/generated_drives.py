@@ -29,10 +29,8 @@ def generate_drives(
 
     The same arguments give the same bytes, however many processes make them.
     Raises InfrastructureError: a process ended before its drive was finished, for want of memory for example.
-
-    Args:
-        place: directory of the bags; may be new. frames: of all drives together, at least 1.
-        workers: number of processes; 0: one per processor. lidar: 64 beams by default. each: frames of one drive.
+    ``place``: directory of the bags; may be new. ``frames``: of all drives together, at least 1. ``workers``: number of
+    processes; 0: one per processor. ``lidar``: 64 beams by default. ``each``: frames of one drive.
     """
     place.mkdir(parents=True, exist_ok=True)
     counts = [min(each, frames - begin) for begin in range(0, frames, each)]

@@ -43,10 +43,8 @@ class Shower:
     def __init__(self, results_dir: Path, play: Play, transport: str = "", bag: str = "") -> None:
         """Prepare.
 
-        Args:
-            results_dir: of a finished run.
-            play: carries out a replay of one pair, into a directory.
-            transport, bag: as :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request` takes them.
+        ``results_dir``: of a finished run. ``play``: carries out a replay of one pair, into a directory. ``transport``,
+        ``bag``: as :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request` takes them.
         """
         self._dir, self._play, self._how = results_dir, play, (transport, bag)
 

@@ -90,10 +90,8 @@ class RoadCamera:
         """Return ``lanes``, left and right line in ``base_link``, and ``signals`` in the picture.
 
         Raises ValueError: the picture has another shape.
-
-        Args:
-            given: a picture (H, W, 3) uint8, red, green, blue; or that as ``image``, with its ``camera_info``.
-            stamp_ns: of the picture; only some faults look at it.
+        ``given``: a picture (H, W, 3) uint8, red, green, blue; or that as ``image``, with its ``camera_info``.
+        ``stamp_ns``: of the picture; only some faults look at it.
         """
         camera_input, lane = self._camera.look(given, stamp_ns)
         horizon = int(np.clip(round(camera_input.camera.k[1, 2]), 1, len(camera_input.rgb)))

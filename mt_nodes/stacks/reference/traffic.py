@@ -135,10 +135,8 @@ class Swing:
     """A lateral move to another offset: full acceleration to one side, then to the other.
 
     From a speed u to one of w and on to none, by a, is a way of (w² - u²) / (2 a) + w² / (2 a).
-
-    Attributes:
-        from_m, to_m: left of the middle. across_mps2: acceleration. across_mps: speed to the left when it begins.
-        late_s: until it begins.
+    ``from_m``, ``to_m``: left of the middle. ``across_mps2``: acceleration. ``across_mps``: speed to the left when it
+    begins. ``late_s``: until it begins.
     """
 
     from_m: float

@@ -109,9 +109,8 @@ def panes(reflectivity: Floats) -> npt.NDArray[np.bool_]:
 class Faces:
     """Optics of a mesh's triangles.
 
-    Args:
-        reflectivity: (T,) of its triangles, by which materials are told apart.
-        finish: of triangles whose reflectivity names no material.
+    ``reflectivity``: (T,) of its triangles, by which materials are told apart. ``finish``: of triangles whose
+    reflectivity names no material.
     """
 
     def __init__(self, reflectivity: Floats, finish: Material = MATTE) -> None:

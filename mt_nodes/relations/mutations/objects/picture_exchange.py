@@ -56,9 +56,8 @@ _OUT_OF_SIGHT = "the picture does not show the object"
 class ObjectExchange:
     """An object, and its replacement if there is one.
 
-    Attributes:
-        draw: its ``outline_m`` and ``plane`` as from ``ObjectRemoved.things``, and the replacement.
-        rows: (n,) its returns in the first known cloud. known: other results for that cloud that are used again.
+    ``draw``: its ``outline_m`` and ``plane`` as from ``ObjectRemoved.things``, and the replacement. ``rows``: (n,) its
+    returns in the first known cloud. ``known``: other results for that cloud that are used again.
     """
 
     draw: Draw

@@ -117,9 +117,8 @@ def _worst(verdicts: Sequence[Verdict]) -> tuple[float, Verdict] | None:
 class Confirmation:
     """Whether a violation came again on the same input.
 
-    Attributes:
-        violated, plays: how often the pair of the trial was violated, of how many plays.
-        control: how often the control was, which changes nothing, on the same bundle and by the same check.
+    ``violated``, ``plays``: how often the pair of the trial was violated, of how many plays. ``control``: how often the
+    control was, which changes nothing, on the same bundle and by the same check.
     """
 
     trial: int
