@@ -142,10 +142,7 @@ class ControlGroup:
 
 
 def _own_directory(proc: Path) -> Path:
-    """Return the directory of the group of a process, of the one around it if it was moved here for our sake.
-
-    Raises ValueError: there is none; the text says why.
-    """
+    """Return the directory of the group of a process, of the one around it if it was moved here for our sake."""
     mounts = [row.split(" - ") for row in (proc / "mountinfo").read_text().splitlines()]
     roots = [about.split()[3:5] for about, system in mounts if system.split()[0] == "cgroup2"]
     if not roots:

@@ -79,10 +79,7 @@ def _study(out: Path, request: StudyRequest, *, as_json: bool) -> int:
 
 @contextmanager
 def _drivers(out: Path, request: StudyRequest, cell: StudyCell) -> Iterator[Any]:
-    """Yield what drives runs of a search and checks dilemmas, for the stack with the faults of its principle.
-
-    Raises UsageError: the stack does not run without topics.
-    """
+    """Yield what drives runs of a search and checks dilemmas, for the stack with the faults of its principle."""
     from mt_nodes.runs.moral.workers import drivers
     from mt_nodes.stacks.callables import with_faults
     from mt_nodes.stacks.stack import load_stack

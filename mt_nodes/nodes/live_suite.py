@@ -164,10 +164,7 @@ class _LiveSuite:
         return not self._over()
 
     def _wait_for_external(self) -> bool:
-        """Wait for instances that somebody else starts, and tell so; return whether to go on.
-
-        Raises InfrastructureError: one has not come in time.
-        """
+        """Wait for instances that somebody else starts, and tell so; return whether to go on."""
         stack, state, began_s = self._run.stack, self._commands.wishes.state.value, process_time_s()
 
         def come() -> bool:

@@ -76,10 +76,7 @@ class Shower:
         }
 
     def _played(self, finished: RecordedPair) -> Path:
-        """Play a pair of which no evidence was kept again, and return where its evidence is now.
-
-        Raises MtError: it cannot be played, or does not end as it did.
-        """
+        """Play a pair of which no evidence was kept again, and return where its evidence is now."""
         out = self._dir / FOLDER / "played" / str(finished.pair).replace("/", "_")
         if out.exists():
             shutil.rmtree(out)  # of a review that was interrupted

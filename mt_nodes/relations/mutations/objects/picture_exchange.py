@@ -137,10 +137,7 @@ class PictureExchange(EverySensor):
         return exchange
 
     def _refuse_part(self, bundle: Bundle, exchange: ObjectExchange) -> None:
-        """Refuse a part of an object: a picture would show the other one.
-
-        Raises NoRoom: there are more returns of it beside its outline, as at the edge of the area that is searched.
-        """
+        """Refuse a part of an object: a picture would show the other one."""
         body = exchange.body
         middle = body.outline_m.mean(axis=0)
         away = body.outline_m - middle
