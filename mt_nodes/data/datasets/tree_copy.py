@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from mt_nodes.base.directories import staged_directory
@@ -47,12 +47,9 @@ class TreeCopy:
         self.messages, self.labels = 0, ""
 
     @property
-    def bag(self) -> AbstractContextManager[None]:
-        """The directory, which appears when it is complete."""
-        return self._staged()
-
     @contextmanager
-    def _staged(self) -> Iterator[None]:
+    def bag(self) -> Iterator[None]:
+        """The directory, which appears when it is complete."""
         with staged_directory(self._out.path) as self._aside:
             yield
             self._finish()
