@@ -68,8 +68,7 @@ class Detections:
     ) -> Detections:
         """Build from the known values; others get their value for "unknown".
 
-        Raises:
-            ValueError: the columns differ in length.
+        Raises ValueError: the columns differ in length.
         """
         center = np.asarray(center_m, dtype=np.float64).reshape(-1, 3)
         count = len(center)
@@ -149,8 +148,7 @@ class ImageBoxes:
     ) -> ImageBoxes:
         """Build from what is known: without a class ``unknown``, without a score 1.
 
-        Raises:
-            ValueError: the columns differ in length.
+        Raises ValueError: the columns differ in length.
         """
         boxes = np.asarray(box_px, dtype=np.float64).reshape(-1, 4)
         texts = ["unknown"] * len(boxes) if label is None else [str(text) for text in label]

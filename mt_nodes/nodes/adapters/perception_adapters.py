@@ -112,11 +112,7 @@ class OccupancyGridFreeSpace(StampedAdapter):
     role: ClassVar[str] = "free_space"
 
     def decode(self, message: Any) -> FreeSpace:
-        """Read the cells.
-
-        Raises:
-            ValueError: their number is not width times height.
-        """
+        """Read the cells. Raises ValueError: their number is not width times height."""
         info, cells = message.info, np.array(message.data, dtype=np.int8)
         if len(cells) != info.width * info.height:
             raise ValueError(f"got {len(cells)} cells, expected width x height = {info.width} x {info.height}")
@@ -158,11 +154,7 @@ class PolygonStampedFreeSpace(StampedAdapter):
     role: ClassVar[str] = "free_space"
 
     def decode(self, message: Any) -> FreeSpace:
-        """Read the outline.
-
-        Raises:
-            ValueError: a corner is not finite, or the polygon needs too many cells.
-        """
+        """Read the outline. Raises ValueError: a corner is not finite, or the polygon needs too many cells."""
         frame, stamp = message.header.frame_id, stamp_of(message)
         corners = points(message.polygon.points)[:, :2]
         if not np.isfinite(corners).all():
@@ -199,8 +191,7 @@ class MarkerArrayPredictions(StampedAdapter):
     def decode(self, message: Any) -> PredictedObjects:
         """Read obstacles and paths.
 
-        Raises:
-            ValueError: a line names no obstacle, or its times are not as many as its points.
+        Raises ValueError: a line names no obstacle, or its times are not as many as its points.
         """
         objects = MarkerArrayObstacles().decode(message)
         paths: list[list[PredictedPath]] = [[] for _ in range(len(objects))]

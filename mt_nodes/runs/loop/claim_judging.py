@@ -32,9 +32,8 @@ class ClaimJudge:
     def judge(self, planned: PlannedEpisode, played: PlayedEpisode, setting: Setting, of: str = "") -> None:
         """Judge the claims about a drive.
 
-        Args:
-            setting: that was driven through. of: what the follow-up is of, a relation; empty: it is the source's drive.
-                A claim does not apply to a follow-up if somebody who is in the source is not in it.
+        ``setting``: that was driven through. ``of``: what the follow-up is of, a relation; empty: it is the source's
+        drive. A claim does not apply to a follow-up if somebody who is in the source is not in it.
         """
         gone = {one.name for one in planned.setting.scenario.actors} - {one.name for one in setting.scenario.actors}
         for claim in planned.setting.scenario.claims:
@@ -60,8 +59,7 @@ def verdict_of(
 ) -> tuple[ClaimVerdict, float | None]:
     """Return what a claim comes to on a drive, and its robustness, whether or not something put it to the test.
 
-    Args:
-        road: that was driven on; None: the source's.
+    ``road``: that was driven on; None: the source's.
     """
     from mt_nodes.world.scenarios.language.claims import formula_of  # a parser is heavy
     from mt_nodes.world.scenarios.language.problems import ValueRefusal

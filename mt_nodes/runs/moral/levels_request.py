@@ -31,11 +31,7 @@ class LevelsRequest(PlainData):
 
 
 def checked_levels(request: LevelsRequest) -> LevelsRequest:
-    """Return the request.
-
-    Raises:
-        UsageError: it cannot be carried out; says what to type instead.
-    """
+    """Return the request. Raises UsageError: it cannot be carried out; says what to type instead."""
     if not request.object:
         raise UsageError("--object: got none, expected a stack: only true objects tell planning from perception")
     if not (request.lidar or request.camera):

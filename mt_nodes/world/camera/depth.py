@@ -110,10 +110,8 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     (:mod:`~mt_nodes.world.camera.above_beams`), or what a network of the user's says
     (:mod:`~mt_nodes.world.camera.depth_network`). Below the lowest return is flat ground, if the transforms give the
     camera's height. :mod:`~mt_nodes.world.camera.depth_bounds` says how far off all that may be.
-
-    Raises:
-        NotApplicable: no cloud, no transform to it, or one that covers too little of the picture.
-        UsageError: a network is named, and cannot be used.
+    Raises NotApplicable: no cloud, no transform to it, or one that covers too little of the picture. UsageError: a
+    network is named, and cannot be used.
     """
     if (known := _known.get(image)) is None:
         known = _known[image] = _measure(bundle, image, camera)

@@ -207,8 +207,7 @@ def _between(values: Singles, none: float, whole: float) -> Singles:
 def sun_and_shadow(of_ground: Singles) -> tuple[float, float, tuple[float, float, float]]:
     """Return the light of lit ground and of ground in shadow, and the latter's colour relative to the former's.
 
-    Args:
-        of_ground: (n, 3) light of cells that show ground; too few say that there is no shadow.
+    ``of_ground``: (n, 3) light of cells that show ground; too few say that there is no shadow.
     """
     if len(of_ground) < _FEWEST:
         return 1.0, 0.0, (1.0, 1.0, 1.0)

@@ -23,11 +23,7 @@ _FAR_M = 15.0
 
 
 def to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
-    """Return the 4×4 from a cloud's frame to an image's.
-
-    Raises:
-        NotApplicable: it is not known.
-    """
+    """Return the 4×4 from a cloud's frame to an image's. Raises NotApplicable: it is not known."""
     try:
         return np.asarray(bundle.transforms.lookup(image.frame_id, cloud.frame_id))
     except UnknownTransform as error:

@@ -76,8 +76,7 @@ _known: WeakKeyDictionary[Image, Surroundings] = WeakKeyDictionary()
 def surroundings_of(bundle: Bundle, image: Image, camera: CameraModel) -> Surroundings:
     """Return the cells of an image; cached per image.
 
-    Raises:
-        NotApplicable: no depth, or no transform from the camera to ``base_link``.
+    Raises NotApplicable: no depth, or no transform from the camera to ``base_link``.
     """
     if (known := _known.get(image)) is None:
         depth = depth_of(bundle, image, camera)

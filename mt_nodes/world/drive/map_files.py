@@ -66,12 +66,9 @@ class _Way:
 def load_map_file(name: str) -> RoadMap:
     """Return the map of a file.
 
-    Args:
-        name: path of an OpenDRIVE or a Lanelet2 file; ``town.osm@49.0,8.4`` gives latitude and longitude of the origin
-            of the frame of a Lanelet2 file in degrees.
-
-    Raises:
-        UsageError: it cannot be read, or has no lane for vehicles.
+    ``name``: path of an OpenDRIVE or a Lanelet2 file; ``town.osm@49.0,8.4`` gives latitude and longitude of the origin
+    of the frame of a Lanelet2 file in degrees.
+    Raises UsageError: it cannot be read, or has no lane for vehicles.
     """
     found = _ORIGIN.fullmatch(name)
     try:
@@ -82,11 +79,7 @@ def load_map_file(name: str) -> RoadMap:
 
 
 def digest_of(name: str) -> str:
-    """Return the SHA-256 of a map's file.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
+    """Return the SHA-256 of a map's file. Raises UsageError: it cannot be read."""
     found = _ORIGIN.fullmatch(name)
     try:
         return hashlib.sha256(Path(found[1] if found else name).read_bytes()).hexdigest()

@@ -51,8 +51,7 @@ _SAN_FRANCISCO = Pose(-141.461, 390.987, -2.22042)
 def load_map(name: str) -> RoadMap:
     """Return a map of :data:`MAPS` by name, or that of a user's file (:mod:`mt_nodes.world.drive.map_files`), cached.
 
-    Raises:
-        UsageError: there is none, or the file cannot be read.
+    Raises UsageError: there is none, or the file cannot be read.
     """
     plain = name.removesuffix(MIRRORED)
     if is_map_file(plain):

@@ -22,11 +22,8 @@ def scenarios_of(
 ) -> tuple[Scenario, ...]:
     """Return the scenarios of a file or of a shipped one, with ranges drawn by the seed.
 
-    Args:
-        parameters: of the file, by name. strict: refuse what lenient reading repairs.
-
-    Raises:
-        UsageError: there is no such file, or it has problems.
+    ``parameters``: of the file, by name. ``strict``: refuse what lenient reading repairs.
+    Raises UsageError: there is no such file, or it has problems.
     """
     from mt_nodes.world.scenarios.language import load_scenarios  # a parser is heavy
 

@@ -19,9 +19,8 @@ Substitute = Callable[[ET.Element, Mapping[str, str]], None]
 def resolve(root: ET.Element, folder: Path | None, refuse: Refuse, substitute: Substitute) -> None:
     """Replace every ``CatalogReference`` of a scenario by the entry that it names.
 
-    Args:
-        folder: of the scenario, from which its ``CatalogLocations`` are looked for; None: there is none. refuse: takes
-            what was got and what was expected. substitute: replaces parameters in an entry by values.
+    ``folder``: of the scenario, from which its ``CatalogLocations`` are looked for; None: there is none. ``refuse``:
+    takes what was got and what was expected. ``substitute``: replaces parameters in an entry by values.
     """
     directories = [] if folder is None else _directories(root, folder)
     for parent in list(root.iter()):

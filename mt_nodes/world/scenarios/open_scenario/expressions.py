@@ -31,11 +31,8 @@ _NAME = re.compile(r"\$(\w+)")
 def value_of(text: str, values: Mapping[str, str]) -> str:
     """Return the value of an expression as text.
 
-    Args:
-        text: between the braces. values: of declared parameters, by name.
-
-    Raises:
-        ValueError: it is no arithmetic over numbers and known parameters.
+    ``text``: between the braces. ``values``: of declared parameters, by name.
+    Raises ValueError: it is no arithmetic over numbers and known parameters.
     """
 
     def known(name: re.Match[str]) -> str:

@@ -26,11 +26,8 @@ class OpenScenarioFile:
     def of(cls, text: str, file: str, parameters: Mapping[str, str], folder: Path | None = None) -> OpenScenarioFile:
         """Parse a text.
 
-        Args:
-            folder: of the file, from which its catalogues are looked for; None: there is none.
-
-        Raises:
-            UsageError: it is not XML, or a parameter is unknown.
+        ``folder``: of the file, from which its catalogues are looked for; None: there is none.
+        Raises UsageError: it is not XML, or a parameter is unknown.
         """
         try:
             root = ET.fromstring(text)
