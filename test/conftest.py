@@ -36,18 +36,27 @@ FIRST = (
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Make most of a product of parameters long; for workers, mix the files: those of test/ros wait, others compute."""
+    places: dict[str, dict[Any, int]] = {}
     for item in items:
-        if (product := item.get_closest_marker("by_turns")) and not _has_turn(item, *product.args, **product.kwargs):
+        product = item.get_closest_marker("by_turns")
+        if product and not _has_turn(item, places, *product.args, **product.kwargs):
             item.add_marker(pytest.mark.long)
     if hasattr(config, "workerinput"):
         place = _mixed(list(dict.fromkeys(item.path for item in items)))
         items.sort(key=lambda item: place[item.path])
 
 
-def _has_turn(item: pytest.Item, one: str, other: str, of: int, always: str = "") -> bool:
-    """Whether it is the turn of the other parameter's value, one of the first ``of``, or it is ``always``."""
-    spec: Any = item.callspec  # type: ignore[attr-defined]
-    return spec.params[other] == always or spec.indices[other] == spec.indices[one] % of
+def _has_turn(
+    item: pytest.Item, places: dict[str, dict[Any, int]], one: str, other: str, of: int, always: str = ""
+) -> bool:
+    """Whether it is the turn of the other parameter's value, one of ``of``, or it is ``always``."""
+    params, test = item.callspec.params, item.nodeid.partition("[")[0]  # type: ignore[attr-defined]
+    if params[other] == always:
+        return True
+    # By appearance: pytest's own indices of parameters count the tests.
+    at = [places.setdefault(f"{test} {name}", {}) for name in (one, other)]
+    first, second = (place.setdefault(params[name], len(place)) for place, name in zip(at, (one, other), strict=True))
+    return second == first % of
 
 
 def _mixed(files: list[Path]) -> dict[Path, float]:
