@@ -123,7 +123,7 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         one = len(set(names)) == 1 and request.jitter > 0.0
         drives = {"drives": list(range(len(names)))} if one else {}
         claims = {} if request.only else claimed_drives(self.episodes)
-        named = {"claims": claims} if claims else {}
+        named: dict[str, Any] = {"claims": claims} if claims else {}
         named |= _map_digests({planned.setting.scenario.road for planned in self.episodes})
         named |= {"claim_followups": True} if request.claim_followups else {}
         return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None, **named}
