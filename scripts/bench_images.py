@@ -17,6 +17,7 @@ import cv2
 import numpy as np
 from picture_peers import LIBRARIES, described, installed, peers_of
 
+from mt_nodes.base.environment import keep_freed_memory
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.plugins import catalogue
 from mt_nodes.data.messages import Bundle
@@ -72,6 +73,7 @@ def measure(rounds: int, sizes: Sequence[Size] = SIZES) -> Row:
         rounds: frames to time; one more warms up.
         sizes: of the pictures; goals are for the first of :data:`SIZES`.
     """
+    keep_freed_memory()  # as every process of ours that derives follow-ups
     cv2.setNumThreads(1)
     mutations = measured()
     found: Row = {name: {"goal_ms": _goal(name, type(mutation)), "sizes": []} for name, mutation in mutations.items()}

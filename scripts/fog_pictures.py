@@ -27,6 +27,8 @@ _GAMMA = 2.2
 #: A return this near in the picture says how far a pixel is: rings of an HDL-64E are some 8 pixels apart at 375 lines.
 _COVERED_PX = 12.0
 _WIDER = 1.05
+#: Returns of a box whose ranges differ from its own by less than this factor are of what it holds (assumed).
+_ONE_SURFACE = 1.35
 #: Pictures in their order: names of the first three, and copies of the first and the third.
 OURS, PLAIN, AT_RANGE = range(3)
 COPIES = {"one step": (3, AT_RANGE), "one pixel": (4, AT_RANGE), "5 % of visibility": (5, AT_RANGE)}
@@ -112,14 +114,24 @@ def near_return(pixel: Rows, size: tuple[int, int]) -> Mask:
 
 
 def plain_range_m(pixel: Rows, range_m: Floats, size: tuple[int, int], boxes_px: Floats) -> Floats:
-    """Return the range (H, W) of each pixel by returns at pixels (N, 2), in boxes at most their inner half's median."""
+    """Return the range (H, W) of each pixel by returns at pixels (N, 2).
+
+    What a box holds is one surface at the median range of the returns in its inner half: within the convex hull of
+    those in the box that are about as far, nothing is farther. So windows are closed, and the road and the background
+    in the corners of a box stay where they are.
+    """
     whole = nearest_m(pixel, range_m, size)
     for left, top, right, bottom in boxes_px:
         middle, half = np.array([left + right, top + bottom]) / 2.0, np.array([right - left, bottom - top]) / 4.0
-        inner = range_m[(np.abs(pixel - middle) <= half).all(axis=1)]
-        if len(inner):
-            part = whole[max(round(top), 0) : round(bottom) + 1, max(round(left), 0) : round(right) + 1]
-            np.minimum(part, np.median(inner), out=part)
+        aside = np.abs(pixel - middle)
+        inner = range_m[(aside <= half).all(axis=1)]
+        median = float(np.median(inner)) if len(inner) else 0.0
+        alike = (range_m > median / _ONE_SURFACE) & (range_m < median * _ONE_SURFACE)
+        own = (aside <= 2.0 * half).all(axis=1) & alike
+        if not own.any():
+            continue
+        hull = cv2.fillConvexPoly(np.zeros(size, np.uint8), cv2.convexHull(pixel[own].astype(np.int32)), 1) != 0
+        np.copyto(whole, np.minimum(whole, median), where=hull)
     return whole
 
 

@@ -34,6 +34,8 @@ _PLACE = {"where": "bearing", "bearing_rad": [-0.5, 0.5], "range_m": [6.0, 18.0]
 SEEDS, _LEAST_PX, _LEAST_VISIBLE = 12, 40.0, 0.6
 #: A sample that differs by so much shows the added thing.
 _CHANGED = 4
+#: A return hides what is farther by this; its width in pixels; and the largest shift between a beam's two places.
+_BEFORE_M, _RETURN_PX, _PARALLAX_PX = 1.0, 3.0, 80.0
 #: Recorded things lie within these heights above the ground and distances: as added ones do.
 _ABOVE_M, _NEAR_M = (0.4, 3.0), (5.0, 22.0)
 
@@ -172,3 +174,27 @@ def hits_of(change: Change) -> Floats:
     cloud = change.source.bundle.clouds[0]
     xyz = np.asarray(change.effects.added_points.get(cloud.topic, np.zeros((0, 3))), np.float64)
     return move(np.asarray(change.source.bundle.transforms.lookup("base_link", cloud.frame_id)), xyz)
+
+
+def hidden_from_camera(change: Change, hits_m: Floats) -> Mask:
+    """Return which hits (n, 3) of ``base_link`` a nearer return may hide from the camera, though the LiDAR sees them.
+
+    A beam that passes beside a return passes it at its distance, and ends behind it, at two places of the picture.
+    What lies between the two, and a return's own width, may hide the end.
+    """
+    frame, image, cloud = change.source, change.source.bundle.images[0], change.source.bundle.clouds[0]
+    _, near_px, near_m = in_picture(frame, cloud.xyz, cloud.frame_id)
+    lookup, camera = frame.bundle.transforms.lookup, camera_of(frame)
+    sensor_m = np.asarray(lookup(image.frame_id, cloud.frame_id))[:3, 3]
+    ends_m = move(np.asarray(lookup(image.frame_id, "base_link")), hits_m)
+    hidden = np.zeros(len(hits_m), bool)
+    for number, (end_m, pixel) in enumerate(zip(ends_m, camera.project(ends_m), strict=True)):
+        before = near_m < np.linalg.norm(end_m) - _BEFORE_M
+        some = np.flatnonzero(before & (np.abs(near_px - pixel).max(axis=1) < _PARALLAX_PX))
+        along = (end_m - sensor_m) / np.linalg.norm(end_m - sensor_m)
+        part = along @ sensor_m
+        with np.errstate(invalid="ignore"):  # no beam is so near
+            reach_m = np.sqrt(part * part - sensor_m @ sensor_m + near_m[some] ** 2) - part
+            passes = np.linalg.norm(camera.project(sensor_m + along * reach_m[:, None]) - pixel, axis=1)
+            hidden[number] = (np.linalg.norm(near_px[some] - pixel, axis=1) <= passes + _RETURN_PX).any()
+    return hidden

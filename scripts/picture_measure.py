@@ -14,7 +14,19 @@ from pathlib import Path
 import cv2
 import numpy as np
 import numpy.typing as npt
-from picture_changes import LUMA, Broken, Change, Mask, Pixels, added_things, changes, hits_of, in_picture, real_things
+from picture_changes import (
+    LUMA,
+    Broken,
+    Change,
+    Mask,
+    Pixels,
+    added_things,
+    changes,
+    hidden_from_camera,
+    hits_of,
+    in_picture,
+    real_things,
+)
 from picture_features import COLOUR, EDGES, GRAIN, Windows, corners_in, joined, told_apart, windows
 from picture_flicker import depth_flicker, poses_of, thing_flicker, unsteady
 from picture_pairs import Operator, drive_of, operators
@@ -193,7 +205,8 @@ def by_operator(frames: Sequence[mt.Frame], chosen: Sequence[Operator], broken: 
 def hits_in_silhouette(things: Things) -> Figures:
     """Which share of the returns of added things lies where the picture shows them, in %, by kind.
 
-    The last figure holds the measure to account: the same returns half a metre aside.
+    Returns that only the LiDAR can see, past or over what is nearer, do not count. The last figure holds the measure to
+    account: the same returns half a metre aside.
     """
     found = {kind: _percent_inside(made, 0.0) for kind, made in things.items()}
     every = [change for made in things.values() for change in made]
@@ -204,7 +217,9 @@ def _percent_inside(made: Sequence[Change], aside_m: float) -> float:
     """Return the share of the returns in the picture that lie in the silhouette, in %; NaN if none is there."""
     inside = [np.zeros(0, bool)]
     for change in made:
-        _, pixel, _ = in_picture(change.source, hits_of(change) + np.array([0.0, aside_m, 0.0]), "base_link")
+        hits = hits_of(change)
+        hits = hits[~hidden_from_camera(change, hits)] + np.array([0.0, aside_m, 0.0])
+        _, pixel, _ = in_picture(change.source, hits, "base_link")
         x, y = np.rint(pixel).astype(int).T
         inside.append(change.silhouette(least=1)[y, x])  # a black wheel before a black lorry changes little
     every = np.concatenate(inside)

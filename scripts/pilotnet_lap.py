@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lap_evaluation import laps
+from lap_evaluation import LapResult, laps
 from rich.console import Console
 from rich.table import Table
 
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
-from mt_nodes.runs.models.lap import LapResult
 
 SCENARIO = "town_lap"
 #: Parameters of the scenario by what they are called; those of KNOWN lie within what the model was trained in.

@@ -100,7 +100,9 @@ being defined and the position in its statement, but on nothing else in the scri
 
 _CLAIMS = """`Trace t = EXE(scenario);` names the trace of a drive through a scenario of the script, `t |= formula;`
 claims that a formula is true of it. `mt scenario` judges each claim on every drive through the scenario as it is
-written, not on those of follow-ups, with the library `rtamt`: `pip install 'mt_nodes[claims]'`.
+written, with the library `rtamt`: `pip install 'mt_nodes[claims]'`. With `--claim-followups` it judges the drives of
+follow-ups, too: `claim@relation` in results, not applicable where somebody of the claim is not in the follow-up.
+Scenarios with claims ship in `config/scenarios/claims`, among them `mt scenario red_light_claims`.
 
 ```
 Trace t = EXE(child_between_parked_cars);

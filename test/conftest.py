@@ -25,17 +25,29 @@ settings.load_profile("mt_nodes")
 #: The longest, in this order, those that wait beside those that compute: begun last, one of them would keep a single
 #: worker busy when the others are done.
 FIRST = (
-    *("test_replay.py", "test_matrix.py", "test_campaign_core.py", "test_stack_deaths.py", "test_loop_matrix.py"),
-    *("test_vehicle_inline.py", "test_campaign_ros.py", "test_matrix_camera.py", "test_campaign_dask.py"),
-    *("test_matrix_control.py", "test_ros_live_safety.py", "test_vehicle_standby.py", "test_ros_adversarial.py"),
+    *("test_replay.py", "test_reference_planner_drives.py", "test_stack_deaths.py", "test_matrix.py"),
+    *("test_matrix_camera.py", "test_loop_matrix.py", "test_campaign_core.py", "test_vehicle_inline.py"),
+    *("test_rule_decisions.py", "test_ros_loop.py", "test_manipulations.py", "test_ros_live.py", "test_show.py"),
+    *("test_campaign_ros.py", "test_unavoidable.py", "test_vehicle_boxed.py", "test_matrix_control.py"),
+    *("test_ros_live_safety.py", "test_python_examples.py", "test_campaign_dask.py"),
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """For workers, mix the files of the folders: those of test/ros wait while others compute."""
+    """Make most of a product of parameters long; for workers, mix the files: those of test/ros wait, others compute."""
+    for item in items:
+        if (product := item.get_closest_marker("by_turns")) and not _has_turn(item, *product.args, **product.kwargs):
+            item.add_marker(pytest.mark.long)
     if hasattr(config, "workerinput"):
         place = _mixed(list(dict.fromkeys(item.path for item in items)))
         items.sort(key=lambda item: place[item.path])
+
+
+def _has_turn(item: pytest.Item, one: str, other: str, of: int, always: str = "") -> bool:
+    """Whether it is the turn of the other parameter's value, one of the first ``of``, or it is ``always``."""
+    spec: Any = item.callspec  # type: ignore[attr-defined]
+    return spec.params[other] == always or spec.indices[other] == spec.indices[one] % of
 
 
 def _mixed(files: list[Path]) -> dict[Path, float]:

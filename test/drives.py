@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from mt_nodes.data.messages import Cloud
+from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections
 from mt_nodes.world.scene.drive import LIDAR_HEIGHT_M, generate_drive
 
@@ -23,6 +23,12 @@ def on_the_road(cloud: Cloud) -> Points:
     columns = [cloud.points[name] for name in ("x", "y", "z", "intensity")]
     columns[2] = columns[2] + np.float32(LIDAR_HEIGHT_M)
     return np.column_stack(columns).astype(np.float32)
+
+
+@lru_cache
+def street() -> Bundle:
+    """Return the first frame of the usual drive; many files ask for it as they are collected, by every worker."""
+    return next(generate_drive(1))
 
 
 @lru_cache

@@ -30,11 +30,7 @@ _numbers = itertools.count()
 class Delegation:
     """A group that is ours to divide.
 
-    Attributes:
-        directory: its directory; None if there is none.
-        controllers: those that groups below it can have.
-        why: why there is none.
-        remedy: what to type for one.
+    ``directory``: its directory; None if there is none. ``controllers``: those that groups below it can have.
     """
 
     directory: Path | None = None
@@ -91,12 +87,8 @@ class ControlGroup:
         """Make one for a command that is about to start; remove those of processes that are gone.
 
         Raises OSError: it cannot be made.
-
-        Args:
-            below: where.
-            tasks: processes and threads at a time.
-            memory_mb: memory in MB, with the file cache that cannot be written back, without swap.
-            cpu_weight: share of processor time beside other groups, theirs being 100.
+        ``tasks``: processes and threads at a time. ``memory_mb``: memory in MB, with the file cache that cannot be
+        written back, without swap. ``cpu_weight``: share of processor time beside other groups, theirs being 100.
         """
         assert below.directory is not None
         _remove_stale(below.directory)
@@ -150,10 +142,7 @@ class ControlGroup:
 
 
 def _own_directory(proc: Path) -> Path:
-    """Return the directory of the group of a process, of the one around it if it was moved here for our sake.
-
-    Raises ValueError: there is none; the text says why.
-    """
+    """Return the directory of the group of a process, of the one around it if it was moved here for our sake."""
     mounts = [row.split(" - ") for row in (proc / "mountinfo").read_text().splitlines()]
     roots = [about.split()[3:5] for about, system in mounts if system.split()[0] == "cgroup2"]
     if not roots:

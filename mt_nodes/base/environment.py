@@ -24,6 +24,8 @@ PROFILE_VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
 #: The same setting, also by the name that Fast DDS 3 (ROS 2 Kilted and later) reads.
 PROFILE_VARIABLES = (PROFILE_VARIABLE, "FASTDDS_DEFAULT_PROFILES_FILE")
 SECURITY_VARIABLE, ENCLAVE_VARIABLE = "ROS_SECURITY_ENABLE", "ROS_SECURITY_ENCLAVE_OVERRIDE"
+#: Enclave of the node by which a live run listens in the live domain.
+TAP_ENCLAVE = "live_tap"
 DISCOVERY_VARIABLE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 #: Keeps freed pages in the process: copying a cloud into fresh pages costs thirty times a copy into warm ones.
 MALLOC_SETTINGS = {
@@ -99,6 +101,19 @@ def use_enclave(name: str) -> None:
     if os.environ.get(SECURITY_VARIABLE) == "true" and not given and "--enclave" not in sys.argv:
         os.environ[ENCLAVE_VARIABLE] = f"/mt_nodes/{name}"
         os.environ[_OURS] = ",".join(sorted({*ours, ENCLAVE_VARIABLE}))
+
+
+@contextlib.contextmanager
+def enclave(name: str) -> Iterator[None]:
+    """Have the contexts that the block initialises use this enclave, and later ones that of before."""
+    before = {variable: os.environ.get(variable) for variable in (ENCLAVE_VARIABLE, _OURS)}
+    use_enclave(name)
+    try:
+        yield
+    finally:
+        for variable, value in before.items():
+            os.environ.pop(variable, None)
+            os.environ.update({variable: value} if value is not None else {})
 
 
 def user_domain(base: Mapping[str, str]) -> int:

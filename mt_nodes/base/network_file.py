@@ -119,10 +119,7 @@ class TorchScriptFile(NetworkFile):
 
 
 def _cast(tensor: Tensor, port: TensorPort) -> Tensor:
-    """Return a tensor in the type of an input.
-
-    Raises ValueError: the input takes whole numbers, and the tensor has others.
-    """
+    """Return a tensor in the type of an input."""
     cast = np.ascontiguousarray(tensor, dtype=port.dtype)
     if cast.dtype.kind in "iu" and not np.array_equal(cast, tensor):
         raise ValueError(f"'{port.name}' takes whole numbers, and is given fractions: picture: {{spread: [1]}}?")

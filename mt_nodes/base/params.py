@@ -64,10 +64,7 @@ def param(
 
 
 def build(cls: type[T], given: Mapping[str, Any] | None, where: str) -> T:
-    """Build ``cls`` from a mapping; refuses unknown keys, wrong types and values out of range.
-
-    Raises UsageError: naming the key, what was got and what was expected.
-    """
+    """Build ``cls`` from a mapping; refuses unknown keys, wrong types and values out of range. Raises UsageError."""
     values = {} if given is None else given
     if not isinstance(values, Mapping):
         raise UsageError(f"{where}: got {type(values).__name__} {values!r}, expected a mapping of parameters")

@@ -177,10 +177,7 @@ def describe_failure(plugin: object, method: str, error: BaseException) -> str:
 
 
 def refuse_return(plugin: object, method: str, value: object, *expected: type) -> None:
-    """Refuse a return value of another type.
-
-    Raises PluginError: naming the plugin, the method, and what was got and expected.
-    """
+    """Refuse a return value of another type. Raises PluginError."""
     if not isinstance(value, expected):
         names = " or ".join("None" if one is type(None) else one.__name__ for one in expected)
         cls = type(plugin)

@@ -16,10 +16,7 @@ TEXT_OR_NULL = (str, type(None))
 
 
 def expect_shape(value: Any, shape: Shape, where: str) -> None:
-    """Refuse a value of another shape.
-
-    Raises InfrastructureError: naming the place in it, what was got and what was expected.
-    """
+    """Refuse a value of another shape. Raises InfrastructureError."""
     if problem := mismatch(value, shape):
         raise InfrastructureError(f"{where}: not as mt_nodes writes it: {problem}; was another version used?")
 

@@ -41,10 +41,8 @@ def shipped(folder: str, suffix: str = ".yaml") -> dict[str, Path]:
 def find(folder: str, name: str, suffixes: Sequence[str] = (".yaml", ".yml"), also: str = "") -> Path:
     """Return a shipped file by name, or the user's own if ``name`` is a path. Raises UsageError: neither exists.
 
-    Args:
-        folder: folder of ``config``. name: name of a file in it, or a path. suffixes: allowed for paths; shipped files
-            have the first one.
-        also: another folder of ``config`` that is searched.
+    ``folder``: folder of ``config``. ``name``: name of a file in it, or a path. ``suffixes``: allowed for paths;
+    shipped files have the first one. ``also``: another folder of ``config`` that is searched.
     """
     path = Path(name)
     if path.suffix in suffixes:

@@ -94,10 +94,8 @@ def _exit_code(status: int | None) -> int:
 def main(parent: int, limits: str, *argv: str) -> None:
     """Run a command to its end, or to a limit.
 
-    Args:
-        parent: process id of the suite.
-        limits: text of :meth:`~mt_nodes.base.process_limits.ProcessLimits.as_json`; empty for none.
-        argv: program and arguments.
+    ``parent``: process id of the suite. ``limits``: text of
+    :meth:`~mt_nodes.base.process_limits.ProcessLimits.as_json`; empty for none. ``argv``: program and arguments.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
     # A shell that runs this in the background ignores SIGINT, and the command would inherit that.

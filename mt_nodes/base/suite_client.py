@@ -36,7 +36,6 @@ def in_suite(
     one.
 
     Args:
-        process: the suite process.
         stop_s: how long it may take to end after a signal.
         show: called with each event but the last.
         afterwards: what the user can do with the verdicts so far, if it ends early.

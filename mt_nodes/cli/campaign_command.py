@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,9 +113,28 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
         paragraph(f"drive {each['drive']} in cell {each['cell']}: {each['why']} (failed attempts: {each['attempts']})")
     counts = ", ".join(f"{count} {state}" for state, count in summary["items"].items() if count)
     paragraph(f"{counted(summary['campaign']['drives'], 'drive')}, items: {counts or 'none'}")
+    for line in _costs(out):
+        paragraph(line)
     paragraph(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, those of each cell in {out / 'cells'}, report: {out / 'report.html'}")
     _print_next(out)
+
+
+def _costs(out: Path) -> Iterator[str]:
+    """Yield a line for each cell with what it took."""
+    from mt_nodes.base.jsonl import read_result
+    from mt_nodes.runs.campaign.cost import FILE
+
+    if not (out / FILE).is_file():
+        return
+    for name, cost in read_result(out / FILE)["cells"].items():
+        if cost["pairs_per_worker_hour"] is None:
+            continue
+        stored = f"{cost['record_bytes_per_pair'] / 1e3:.1f} kB a pair" if cost["pairs"] else "nothing judged"
+        evidence = cost["evidence_gb_per_1000_violated"]
+        kept = "" if evidence is None else f", {evidence:.2f} GB of evidence for 1,000 violated pairs"
+        hours = f"{cost['seconds'] / 3600.0:.2f} worker hours, {cost['pairs_per_worker_hour']:,.0f} pairs an hour"
+        yield f"cost of {name}: {hours}, {stored}{kept}"
 
 
 def _print_next(out: Path) -> None:

@@ -197,7 +197,7 @@ def _routes_details() -> Row:
 
 _EXPERIMENT_DETAILS: dict[str, Callable[[], Row]] = {
     "noise-outside-roi": _noise_details,
-    **dict.fromkeys(("moral", "moral-search"), _moral_details),
+    **dict.fromkeys(("moral", "moral-search", "moral-levels"), _moral_details),
     "automt": _automt_details,
     "routes": _routes_details,
 }

@@ -94,10 +94,7 @@ def _refuse_same(dirs: Sequence[Path]) -> None:
 
 
 def _labels(given: Sequence[str], dirs: Sequence[Path]) -> dict[Path, str]:
-    """Return the names of directories.
-
-    Raises UsageError: a label is for no directory that is compared, or two names are equal.
-    """
+    """Return the names of directories."""
     labels: dict[Path, str] = {}
     for text in given:
         name, equals, path = text.partition("=")

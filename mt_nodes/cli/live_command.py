@@ -169,10 +169,7 @@ def _send_verb(args: argparse.Namespace) -> int:
 
 
 def _read(words: Sequence[str]) -> tuple[list[str], Path | None]:
-    """Return a verb with its words, and the results directory after them, if any.
-
-    Raises UsageError: there is no such verb, or its words are wrong.
-    """
+    """Return a verb with its words, and the results directory after them, if any."""
     if not words:
         raise UsageError("got neither --config FILE nor a verb; see `mt live --help`")
     verb, given = words[0], list(words[1:])

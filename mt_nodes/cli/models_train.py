@@ -129,10 +129,7 @@ def _save_options(args: argparse.Namespace, out: Path) -> None:
 
 
 def _resumed(args: argparse.Namespace) -> argparse.Namespace:
-    """Return the options of the training that goes on.
-
-    Raises UsageError: there is none, or more than the number of epochs was given.
-    """
+    """Return the options of the training that goes on."""
     if more := other_options(args, add_train_arguments, "resume", "epochs", "json"):
         raise UsageError(
             f"--resume {args.resume}: got {', '.join(more)}, too; the training goes on as {_OPTIONS} there says"

@@ -36,7 +36,7 @@ def run_moral_levels(args: argparse.Namespace) -> int:
 
     if args.resume:
         out = resumed_directory(args, add_moral_levels_arguments)
-        plain = recorded_request(out, "object", "mt experiment moral-levels")["request"]
+        plain = recorded_request(out, "object", "mt experiment moral-levels")
         return _levels(out, LevelsRequest.from_plain(plain), as_json=args.json)
     request = checked_levels(request_of(LevelsRequest, args))
     out = new_directory(args.out)

@@ -37,7 +37,7 @@ def run_moral_search(args: argparse.Namespace) -> int:
 
     if args.resume:
         out = resumed_directory(args, add_moral_search_arguments)
-        plain = recorded_request(out, "seeds", "mt experiment moral-search")["request"]
+        plain = recorded_request(out, "seeds", "mt experiment moral-search")
         return _study(out, StudyRequest.from_plain(plain), as_json=args.json)
     request = checked_study(request_of(StudyRequest, args))
     out = new_directory(args.out)
@@ -79,10 +79,7 @@ def _study(out: Path, request: StudyRequest, *, as_json: bool) -> int:
 
 @contextmanager
 def _drivers(out: Path, request: StudyRequest, cell: StudyCell) -> Iterator[Any]:
-    """Yield what drives runs of a search and checks dilemmas, for the stack with the faults of its principle.
-
-    Raises UsageError: the stack does not run without topics.
-    """
+    """Yield what drives runs of a search and checks dilemmas, for the stack with the faults of its principle."""
     from mt_nodes.runs.moral.workers import drivers
     from mt_nodes.stacks.callables import with_faults
     from mt_nodes.stacks.stack import load_stack

@@ -90,10 +90,7 @@ def _kind(part: str) -> str:
 
 
 def _check_name(kind: str, name: str) -> None:
-    """Refuse a name that cannot be that of a module and a class, or that is taken.
-
-    Raises UsageError: naming what is wrong with it.
-    """
+    """Refuse a name that cannot be that of a module and a class, or that is taken. Raises UsageError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UsageError(f"mt new: got NAME '{name}', expected small letters, digits and _, such as blind_zone")
     if kind in PLUGINS and (back := plugins.name_of(type(class_name(name), (), {}))) != name:
@@ -112,10 +109,7 @@ def _relations() -> tuple[str, ...]:
 
 
 def _parts(args: argparse.Namespace, directory: Path) -> dict[str, str]:
-    """Return the parts of a relation, as YAML, and the directories of plugins that they come from.
-
-    Raises UsageError: a part is given for something else, there is none of the name, or a mutation changes no clouds.
-    """
+    """Return the parts of a relation, as YAML, and the directories of plugins that they come from."""
     given = {part: name for part in PARTS if (name := getattr(args, part))}
     if given and args.kind != "relation":
         raise UsageError(f"mt new {args.kind}: does not take --{next(iter(given))}, which is for `mt new relation`")
@@ -147,10 +141,7 @@ def _sorted_imports(block: str) -> str:
 
 
 def _write(files: dict[Path, str]) -> None:
-    """Write new files, all or none.
-
-    Raises UsageError: one exists. InfrastructureError: the directory cannot be written.
-    """
+    """Write new files, all or none."""
     for path in files:
         if path.exists():
             raise UsageError(f"mt new: {path} exists and is not overwritten; choose another NAME or --dir")

@@ -96,17 +96,16 @@ def _refuse(request: ReplayRequest, args: argparse.Namespace) -> None:
 
 def _generated(args: argparse.Namespace, out: Path) -> tuple[str, ...]:
     """Return the bags of generated drives."""
+    import sys
     import time
 
-    from mt_nodes.cli import terminal
     from mt_nodes.runs.replay.generated_drives import generate_drives
 
     frames, place = min(args.pairs, MOST_FRAMES), args.drives or out / "drives"
-    tell = terminal.note if args.json else terminal.text
-    tell(f"generating {frames:,} frames of 64-beam LiDAR, none of them twice, in {place}")
+    print(f"generating {frames:,} frames of 64-beam LiDAR, none of them twice, in {place}", file=sys.stderr)
     begun_s = time.monotonic()
     drives = generate_drives(place.resolve(), frames)
-    tell(f"generated {len(drives)} drives in {time.monotonic() - begun_s:.0f} s")
+    print(f"generated {len(drives)} drives in {time.monotonic() - begun_s:.0f} s", file=sys.stderr)
     return tuple(map(str, drives))
 
 

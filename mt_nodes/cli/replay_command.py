@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_fields(parser, request, "bags", "relations", relations={"default": None, "help": relations})
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     add_fields(parser, request, "cases", "stack", "stack_settings", "mode", "pace", "rate", "transport", "limit")
-    add_fields(parser, request, "seed", "faults", "topics", "qos", "draws", "transforms", "waivers")
+    add_fields(parser, request, "seed", "faults", "topics", "qos", "draws", "most_evidence", "transforms", "waivers")
     failures = "judge first what failed before, and store what fails now; without a BAG: replay the stored cases only"
     add("--failures", action="store_true", help=failures)
     add("--failures-file", type=Path, metavar="FILE", help="database of --failures (default mt_failures.sqlite)")

@@ -134,10 +134,7 @@ def _shipped_counts() -> dict[str, dict[str, Any]]:
 
 
 def _golden(args: argparse.Namespace, entries: list[Any]) -> dict[str, dict[str, Score]]:
-    """Return scores, reader -> golden file -> score; empty where there is no golden set.
-
-    Raises UsageError: the folder has no golden set.
-    """
+    """Return scores, reader -> golden file -> score; empty where there is no golden set."""
     from mt_nodes.base import resources
     from mt_nodes.base.errors import UsageError
     from mt_nodes.rules.rule_classifier import READINGS

@@ -203,10 +203,7 @@ def _models(args: argparse.Namespace) -> list[LanguageModel]:
 
 
 def _judges(args: argparse.Namespace, readers: Sequence[LanguageModel]) -> list[LanguageModel]:
-    """Return the models of ``--judge``.
-
-    Raises UsageError: one votes on its own answers, is the parser, or has no vote.
-    """
+    """Return the models of ``--judge``."""
     from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
 
     if built_in := {PARSER, CLASSIFIER} & set(args.judge):

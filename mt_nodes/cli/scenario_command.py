@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     repeat = {"type": at_least_one}
     add_fields(parser, request, "stack", "faults", "repeat", "jitter", "seed", "mode", "transport", repeat=repeat)
-    add_fields(parser, request, "parameters", "strict", "waivers")
+    add_fields(parser, request, "parameters", "strict", "claim_followups", "waivers")
     add_results(parser, "run", table="a table")
     check = "only check a driver (my_driver.py, or a stack): what it receives, what it commands and where it drives"
     add("--check", metavar="DRIVER", help=check)
@@ -151,9 +151,9 @@ def _print_formatted(files: Sequence[str]) -> int:
 
 
 def _scripts(files: Sequence[str]) -> list[Path]:
-    from mt_nodes.world.drive.scenario_files import SUFFIXES
+    from mt_nodes.world.drive.scenario_files import CLAIMED, SUFFIXES
 
-    found = [resources.find("scenarios", file, SUFFIXES) for file in files]
+    found = [resources.find("scenarios", file, SUFFIXES, CLAIMED) for file in files]
     return [path for path in found if path.suffix != ".xosc"]
 
 

@@ -93,10 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _found(name: str) -> tuple[str, dict[str, Any]]:
-    """Return the kind and the row of a name.
-
-    Raises UsageError: nothing has that name; names a similar one, or says what a directory of that name is.
-    """
+    """Return the kind and the row of a name. Raises UsageError: nothing has that name."""
     try:
         return catalogue.find(name)
     except UsageError:

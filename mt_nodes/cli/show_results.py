@@ -78,10 +78,7 @@ def _has_verdict(directory: Path, pair: str) -> bool:
 
 
 def _kind(directory: Path) -> tuple[str, Show]:
-    """Return the file that a directory's kind of run ends with, and what prints it.
-
-    Raises UsageError: there is no such directory, or it holds no results.
-    """
+    """Return the file that a directory's kind of run ends with, and what prints it."""
     if not directory.is_dir():
         raise UsageError(_absent(directory))
     if kind := _kind_of(directory):

@@ -71,10 +71,8 @@ def _print_lines(lines: Iterable[str], as_json: bool) -> None:
 class StoredReplay:
     """How stored cases ended when they were replayed.
 
-    Attributes:
-        out: directory of the replays. rows: one a case, as ``failures.json`` has them.
-        code: the most important exit code of a replay that went wrong; None: none did.
-        notes: further lines to print.
+    ``out``: directory of the replays. ``rows``: one a case, as ``failures.json`` has them. ``code``: the most important
+    exit code of a replay that went wrong; None: none did. ``notes``: further lines to print.
     """
 
     out: Path

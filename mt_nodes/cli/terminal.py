@@ -181,9 +181,8 @@ def _plain_lines(sections: Sequence[Section]) -> Iterator[str]:
 def progress_bar(count: str, *, hidden: bool = False, remaining: bool = True, label: str = "") -> Progress:
     """Return a bar that vanishes at its end; none where standard output is no terminal.
 
-    Args:
-        count: format of the text behind the bar. hidden: show none: standard output is for something else.
-        remaining: show the remaining time, else the elapsed time. label: text before the bar; default: the task's.
+    ``count``: format of the text behind the bar. ``hidden``: show none: standard output is for something else.
+    ``remaining``: show the remaining time, else the elapsed time. ``label``: text before the bar; default: the task's.
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 

@@ -29,11 +29,10 @@ class Association:
     """Rule by which two obstacles are the same one.
 
     Attributes:
-        metric: ``centre`` (ground-plan distance of centres over the gate of the *source* obstacle's class, since it
-            is the source obstacle that is demanded) or ``bev_iou`` (overlap of the oriented ground-plan boxes).
+        metric: ``centre`` (ground-plan distance of centres over the gate of the *source* obstacle's class, since it is
+            the source obstacle that is demanded) or ``bev_iou`` (overlap of the oriented ground-plan boxes).
         same_class: whether the class must be the same, too.
         min_iou: least overlap of two boxes of one obstacle.
-        gates_m: gate by class.
     """
 
     metric: str = "centre"

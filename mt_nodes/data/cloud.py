@@ -19,13 +19,10 @@ class Cloud(SensorCloud):
     """One LiDAR message.
 
     Attributes:
-        topic: topic of the message.
         stamp_ns: header stamp in nanoseconds.
-        frame_id: frame of the coordinates.
         points: structured array (N,) whose dtype is the message's layout: field names, offsets, byte order and
             ``itemsize == point_step``; padding bytes are kept. Treat as read-only.
         height: rows of an organised cloud, 1 for an unorganised one; ``N == height * width``.
-        is_dense: as in the message.
     """
 
     topic: str

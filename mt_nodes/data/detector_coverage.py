@@ -36,9 +36,8 @@ def _condition(value: Any, where: str) -> str:
 class DetectorCoverage:
     """What an output is known to find. A class without a recall is never absent, one without a precision never present.
 
-    Attributes:
-        recall, precision: shares by class, measured within range and field of view under the condition.
-        measured: on which data; it is quoted wherever an absence is used.
+    ``recall``, ``precision``: shares by class, measured within range and field of view under the condition.
+    ``measured``: on which data; it is quoted wherever an absence is used.
     """
 
     range_m: float = param(50.0, low=1.0, high=300.0, unit="m", help="up to which it looks")
@@ -60,10 +59,7 @@ class DetectorCoverage:
 
 
 def read_coverage(value: Any, where: str) -> dict[str, DetectorCoverage]:
-    """Read ``coverage`` of a stack file: a :class:`DetectorCoverage` by output.
-
-    Raises UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``coverage`` of a stack file: a :class:`DetectorCoverage` by output. Raises UsageError."""
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{boxes: {{range_m: 40, …}}}}")
     refuse_unknown(value, ROLES, where)

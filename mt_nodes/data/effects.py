@@ -39,7 +39,6 @@ class ImageBox:
     """Where an image shows an added object.
 
     Attributes:
-        topic: of the image.
         box_px: (x0, y0, x1, y1) around the part of the object within the image, occluded parts included; pixel centres
             lie at whole numbers.
         visible: share of all of the object's pixels that are visible: within the image, and not occluded.
@@ -176,11 +175,11 @@ class Effects:
 
     def beyond(self, baseline: Effects) -> Effects:
         """Return these effects without the volumes and boxes that the source shows, too, for it has a baseline."""
-        names = (*_VOLUMES, "image_boxes")
-        return replace(
-            self,
-            **{name: tuple(v for v in getattr(self, name) if v not in getattr(baseline, name)) for name in names},
-        )
+        left: dict[str, Any] = {
+            name: tuple(v for v in getattr(self, name) if v not in getattr(baseline, name))
+            for name in (*_VOLUMES, "image_boxes")
+        }
+        return replace(self, **left)
 
     def as_plain(self) -> dict[str, Any]:
         """Return plain data for the ledger: volumes, transform and numbers (points are made again from the draw)."""

@@ -57,10 +57,8 @@ class FieldPath:
         """Return the type of the field at this path in a message type.
 
         Raises UsageError: there is no such field, or an index into no list; lists the fields.
-
-        Args:
-            type_name: the message type. fields_of: names and types of the fields of a message type; empty for others.
-            where: prefix of error texts.
+        ``type_name``: the message type. ``fields_of``: names and types of the fields of a message type; empty for
+        others. ``where``: prefix of error texts.
         """
         for step in self.steps:
             known = fields_of(type_name)

@@ -26,10 +26,8 @@ _SAME_M = 0.01
 class Firings:
     """The firings of a cloud's returns.
 
-    Attributes:
-        cloud: whose.
-        head: (N,) for each point the first row of its firing; an empty return, or a single one, is its own.
-        dual: whether some firings have more than one return.
+    ``head``: (N,) for each point the first row of its firing; an empty return, or a single one, is its own. ``dual``:
+    whether some firings have more than one return.
     """
 
     cloud: Cloud

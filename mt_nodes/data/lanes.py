@@ -28,10 +28,8 @@ class Strip(NamedTuple):
 class Lanes:
     """Lanes for vehicles: a row for each point of a centre line, in driving order.
 
-    Attributes:
-        name: (K,) of the lane; rows of a lane stand together. direction: (K,) :data:`OWN`, :data:`ALONG` or
-            :data:`ONCOMING`, relative to the vehicle's route. width_m: (K,).
-        point_m: (K, 2) x, y in ``frame_id``.
+    ``name``: (K,) of the lane; rows of a lane stand together. ``direction``: (K,) :data:`OWN`, :data:`ALONG` or
+    :data:`ONCOMING`, relative to the vehicle's route. ``width_m``: (K,). ``point_m``: (K, 2) x, y in ``frame_id``.
     """
 
     frame_id: str

@@ -59,10 +59,8 @@ class CameraInfo:
 class Odometry:
     """Pose and motion of a vehicle.
 
-    Attributes:
-        frame_id: of the pose. stamp_ns: of the message.
-        x_m, y_m, yaw_rad: of ``child_frame_id``, the vehicle's own, in ``frame_id``.
-        speed_mps, yaw_rate_radps: forward, negative in reverse, and about z.
+    ``frame_id``: of the pose. ``stamp_ns``: of the message. ``x_m``, ``y_m``, ``yaw_rad``: of ``child_frame_id``, the
+    vehicle's own, in ``frame_id``. ``speed_mps``, ``yaw_rate_radps``: forward, negative in reverse, and about z.
     """
 
     frame_id: str

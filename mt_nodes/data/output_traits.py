@@ -17,9 +17,8 @@ from mt_nodes.data.detector_coverage import DetectorCoverage
 class Thresholds:
     """Two thresholds with a gap between them, so that a score that wavers about one of them decides nothing.
 
-    Attributes:
-        high: what the source shows with this score or more is demanded.
-        low: what the follow-up shows with this score or more answers.
+    ``high``: what the source shows with this score or more is demanded. ``low``: what the follow-up shows with this
+    score or more answers.
     """
 
     high: float

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.outputs import Detections
+from mt_nodes.data.detections import Detections
 
 #: Value of a cell of which nothing is known, and the largest value, as in ``nav_msgs/OccupancyGrid``.
 UNKNOWN_CELL, CERTAIN_CELL = -1, 100
@@ -86,7 +86,7 @@ def _rises(time_s: npt.NDArray[np.float64]) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class PredictedObjects:
     """Obstacles with the ways that they may take.
 
     Attributes:
@@ -124,6 +124,6 @@ class Predictions:
         likely = max((path.probability for rows in self.paths for path in rows), default=0.0)
         return f"predicted paths with a probability of up to {likely:g}, expected 0 to 1" if likely > 1.01 else ""
 
-    def renamed(self, classes: Mapping[str, str]) -> Predictions:
+    def renamed(self, classes: Mapping[str, str]) -> PredictedObjects:
         """Return it with renamed classes; see :meth:`~mt_nodes.data.outputs.Output.renamed`."""
         return replace(self, objects=self.objects.renamed(classes))

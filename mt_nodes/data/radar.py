@@ -103,9 +103,8 @@ class Radar(Cloud):
     ) -> Radar:
         """Return it with other values of some detections, in every field that has them.
 
-        Args:
-            rows: (n,) of the detections. place: range, azimuth, elevation, each (n,), as of :attr:`polar`.
-            doppler_mps, strength_db: (n,). Without a Doppler speed the old one stays, in a new direction, too.
+        ``rows``: (n,) of the detections. ``place``: range, azimuth, elevation, each (n,), as of :attr:`polar`.
+        ``doppler_mps``, ``strength_db``: (n,). Without a Doppler speed the old one stays, in a new direction, too.
         """
         raw = self.raw.copy()
         changed = replace(self, points=raw.view(self.points.dtype))

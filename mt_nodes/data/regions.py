@@ -35,7 +35,6 @@ class Region:
 
     Attributes:
         name: what people call it.
-        frame_id: frame of the coordinates.
         polygon_m: outlines, each ((x, y), …) in metres; the region is their union.
         z_m: (lowest, highest) z that counts as inside, None for any.
         topic: the ``PolygonStamped`` topic that says the outline at every instant; see :meth:`resolve`.

@@ -11,6 +11,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.yaml_files import refuse_unknown
 from mt_nodes.data.output_fields import OutputFields
+from mt_nodes.data.outputs import ROLES
 
 SENSOR_ROLES = ("lidar", "camera", "camera_info", "radar")
 #: Role of a world input -> default message type.
@@ -26,10 +27,9 @@ INPUT_ROLES = (*SENSOR_ROLES, *WORLD_TYPES)
 LEADING_ROLES = ("lidar", "camera", "radar", "objects")
 #: Role of an output that is no answer.
 DIAGNOSTICS = "diagnostics"
-OUTPUT_ROLES = (
-    *("detections", "control", "boxes", "path", "tracks", "predictions", "signals", "lanes", "free_space"),
-    DIAGNOSTICS,
-)
+OUTPUT_ROLES = (*ROLES, DIAGNOSTICS)
+#: Those of perception beside obstacles and boxes.
+PERCEPTION = frozenset({"tracks", "predictions", "signals", "lanes", "free_space"})
 DEFAULT_INPUTS = {
     "lidar": "/sensing/lidar/points",
     "camera": "/sensing/camera/image",
@@ -134,10 +134,7 @@ def _one_or_more(value: Any, where: str) -> str | tuple[str, ...]:
 
 
 def read_outputs(named: Any, where: str) -> dict[str, OutputTopic]:
-    """Read ``outputs`` of a stack file, by role.
-
-    Raises UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``outputs`` of a stack file, by role. Raises UsageError."""
     roles = {named: None} if isinstance(named, str) else named
     if not isinstance(roles, Mapping) or not roles:
         raise UsageError(f"{where}: got {named!r}, expected a mapping such as {{detections: {{topic: …, type: …}}}}")

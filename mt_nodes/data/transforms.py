@@ -78,10 +78,7 @@ class TransformTree:
         return frozenset(self._edges) | {t.parent for t in self._edges.values()}
 
     def lookup(self, target: str, source: str) -> Matrix:
-        """Return the 4×4 matrix that takes points from ``source`` to ``target``.
-
-        Raises UnknownTransform: naming both frames and those that are known.
-        """
+        """Return the 4×4 matrix that takes points from ``source`` to ``target``. Raises UnknownTransform."""
         # Frame names of ROS 1 may begin with a slash, those of transforms never do.
         names = target.lstrip("/"), source.lstrip("/")
         if names not in self._found:

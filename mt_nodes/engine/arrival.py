@@ -50,7 +50,6 @@ class Arrivals:
     ticket tells so in ``by_arrival``, for a pair that rests on it is less certain.
 
     Args:
-        roles: what makes an answer.
         match: ``stamp`` or ``arrival``, as the stack file says.
         window_s: how long after an input an output without a stamp answers it.
         before_s: how long before its input was known an answer may have come; 0 where the input is sent from here.

@@ -75,11 +75,9 @@ def mutate_bag(
         bag: any bag that :class:`BagSource` reads.
         mutations: applied one after the other; their sensors must be in the bag (of several kinds at least one).
         out: bag directory, a ROS 1 bag when it ends in ``.bag``, or a data set such as ``kitti:DIR``.
-        seed: of all draws.
         topics: role -> topic where there are several candidates.
         transforms: the user's, above the bag's.
         storage: ``mcap`` or ``sqlite3``.
-        limit: bundles at most.
         progress: called with the number of bundles that are done, and of all.
         intensities: topic -> intensity convention, where it is not to be recognised.
     """
@@ -114,10 +112,7 @@ def mutate_bag(
 
 
 def _refuse_transforms(mutations: Sequence[Mutation], out: Path) -> None:
-    """Refuse changed transforms in a data set, whose calibration files are copied as they are.
-
-    Raises UsageError: naming the mutation.
-    """
+    """Refuse changed transforms in a data set, whose calibration files are copied as they are. Raises UsageError."""
     if is_dataset(out) and (names := [name_of(type(m)) for m in mutations if m.about_transforms]):
         raise UsageError(f"--out {out}: {names[0]} changes transforms, which a data set has in files; write a bag")
 

@@ -50,8 +50,6 @@ class CallableArm:
         """Take in what is called; :meth:`start` starts it.
 
         Args:
-            name: of the arm.
-            stack: what is called.
             topics: topic of a bag -> topic of the stack that it is given as; a set are all the leading one.
             log: file that the stack's output goes to.
             alone: whether it serves both arms, so that what is told of it names neither.
@@ -168,10 +166,8 @@ def in_process_arms(
 ) -> tuple[CallableArm, CallableArm]:
     """Return arms that call the stack's callable; a stateless one serves both.
 
-    Args:
-        stack: what is called. topics: see :class:`CallableArm`. mode: of the run.
-        out: results directory; what the stack prints goes to the log there.
-        ending: their end is put there.
+    ``stack``: what is called. ``topics``: see :class:`CallableArm`. ``mode``: of the run. ``out``: results directory;
+    what the stack prints goes to the log there. ``ending``: their end is put there.
     """
 
     two = mode == "twin" and not stack.stateless

@@ -22,9 +22,7 @@ def incompatibility(
 ) -> str | None:
     """Say why a stack cannot be judged by a relation, None if it can.
 
-    Args:
-        loop: whether in a closed loop.
-        over_topics: whether the stack is reached over ROS topics; None: not decided yet.
+    ``over_topics``: whether the stack is reached over ROS topics; None: not decided yet.
     """
     if relation.loop and not loop:
         return f"relation '{relation.id}' is of the closed loop, where `mt scenario` judges it"
@@ -120,10 +118,7 @@ def check_requirements(suite: Suite, stack: Stack, loop: bool = False, over_topi
 
 
 def check_needs(sources: Sequence[Source], stack: Stack) -> None:
-    """Refuse bags that lack a topic the stack needs besides its inputs.
-
-    Raises UsageError: naming the bag, the topic and what the bag has.
-    """
+    """Refuse bags that lack a topic the stack needs besides its inputs. Raises UsageError."""
     for source in sources:
         for topic in stack.needs:
             if topic not in source.info:

@@ -10,10 +10,7 @@ from mt_nodes.base.errors import UsageError
 
 
 def text(data: Mapping[str, Any], key: str, where: str, default: str | None = "") -> str:
-    """Return a text that is not blank, or the default; None: there must be one.
-
-    Raises UsageError: names the place, the key and what was got.
-    """
+    """Return a text that is not blank, or the default; None: there must be one. Raises UsageError."""
     value = data.get(key, default)
     if isinstance(value, str) and (value.strip() or value == default):
         return value

@@ -47,6 +47,11 @@ def evidence_name(pair: Pair) -> str:
     return f"{str(pair).replace('/', '_')}.mcap"
 
 
+def evidence_path(results_dir: Path, pair: Pair) -> Path:
+    """Return the path of a pair's evidence."""
+    return results_dir / "evidence" / evidence_name(pair)
+
+
 def write_evidence(
     path: Path,
     pair: Pair,
@@ -66,9 +71,6 @@ def write_evidence(
 
     Args:
         path: file to make; an existing one is replaced.
-        pair: whose evidence it is.
-        source: bundle of the source arm.
-        followup: bundle of the follow-up arm.
         outputs: arm (``source``, ``followup``) -> what the stack answered; types unknown to ROS 2 Jazzy are kept
             without their definition.
         baseline: what the source arm was given in place of the source, if it was.
@@ -102,10 +104,8 @@ def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
 
     Raises UsageError: there is no such file. InfrastructureError: it is damaged, or holds no message of the leading
     topic.
-
-    Args:
-        path: evidence of a pair. pair: which one.
-        topics: of the stack's sensors, the leading one first; what is not there is left out.
+    ``path``: evidence of a pair. ``pair``: which one. ``topics``: of the stack's sensors, the leading one first; what
+    is not there is left out.
     """
     with BagReader(path) as bag:
         found = {wire.topic: wire for wire in bag.wires()}

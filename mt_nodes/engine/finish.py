@@ -67,8 +67,6 @@ def sum_up(
     damaged.
 
     Args:
-        out: results directory, with a journal.
-        relations: that were offered.
         waivers: file of violations that are accepted.
         tables: takes in the lines of the journal meanwhile.
         amend: changes the summary before waivers are applied.

@@ -16,10 +16,8 @@ from mt_nodes.relations.relation import Suite
 class FirstPairs(Schedule):
     """Offers some pairs of a run and no others; they come out as they would in the whole run.
 
-    Args:
-        pairs: of relations, not of control or sham.
-        remembers: whether the stack does: it is given every follow-up of the episode before.
-        background: whether control and sham are offered on the bundles of the pairs, too.
+    ``pairs``: of relations, not of control or sham. ``remembers``: whether the stack does: it is given every follow-up
+    of the episode before. ``background``: whether control and sham are offered on the bundles of the pairs, too.
     """
 
     def __init__(self, pairs: Collection[Pair], remembers: bool, *, background: bool = False) -> None:

@@ -178,9 +178,8 @@ class RecordedFollowups:
     ) -> None:
         """Read the ledger of the results directory.
 
-        Args:
-            relation: whose follow-ups they are. directory: results of the run.
-            reduced: returns what was left of a follow-up before it was sent.
+        ``relation``: whose follow-ups they are. ``directory``: results of the run. ``reduced``: returns what was left
+        of a follow-up before it was sent.
         """
         self._draws, self._reduced = RecordedDraws(directory, relation), reduced
 

@@ -116,9 +116,8 @@ Knows = Callable[[Offer, Relation, Bundle], Mapping[str, Any]]
 class Engine:
     """Turns two answers into verdicts.
 
-    Args:
-        publishes_when_empty: whether the stack says so when it sees nothing.
-        knows: what conditions are evaluated on beside what the bundle and the answer tell.
+    ``publishes_when_empty``: whether the stack says so when it sees nothing. ``knows``: what conditions are evaluated
+    on beside what the bundle and the answer tell.
     """
 
     def __init__(self, publishes_when_empty: bool, knows: Knows = lambda *_: {}) -> None:

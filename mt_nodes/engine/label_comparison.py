@@ -98,9 +98,8 @@ def _unfit(judge: Relation, outputs: tuple[Output, Output]) -> str:
 class _Labelled:
     """Source, follow-up and labels, each compared with each; rows are told by ``track_id``, their number.
 
-    Attributes:
-        source, followup: labels compared with each output. pair: the two outputs.
-        back: 4×4 that takes what the mutation moved to its old place. visible: labels that a detector can be asked for.
+    ``source``, ``followup``: labels compared with each output. ``pair``: the two outputs. ``back``: 4×4 that takes what
+    the mutation moved to its old place. ``visible``: labels that a detector can be asked for.
     """
 
     probe: ObstaclesEqual

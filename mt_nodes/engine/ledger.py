@@ -88,11 +88,8 @@ class Ledger:
         """Record one episode of the closed loop and return the line; None when a resumed run drove the same again.
 
         Raises InfrastructureError: the pair was recorded with another trace: it was not driven again bit for bit.
-
-        Args:
-            pair: of the follow-up.
-            draws: of the changes of its scenario.
-            sha256: of its trace. about: what else is to be known of it.
+        ``pair``: of the follow-up. ``draws``: of the changes of its scenario. ``sha256``: of its trace. ``about``: what
+        else is to be known of it.
         """
         if self._is_recorded(pair, sha256):
             return None

@@ -38,11 +38,8 @@ class SentFollowup:
 class Lockstep:
     """One run over episodes, in the modes ``twin``, ``alternate`` and ``two_pass``.
 
-    Args:
-        settings: what is played.
-        recorder: knows what was judged, and takes in what is.
-        answered: called with each follow-up that was answered, before its verdicts are recorded.
-        progress: called with each group of verdicts.
+    ``recorder``: knows what was judged, and takes in what is. ``answered``: called with each follow-up that was
+    answered, before its verdicts are recorded. ``progress``: called with each group of verdicts.
     """
 
     def __init__(

@@ -34,9 +34,8 @@ class NextStep:
 def next_steps(results_dir: Path, found: Headline) -> list[NextStep]:
     """Return what to do after a run, most useful first; nothing of what the run cannot do is among it.
 
-    Args:
-        results_dir: of a replay, a live run or a closed loop.
-        found: see :func:`mt_nodes.engine.summary.headline.headline`.
+    ``results_dir``: of a replay, a live run or a closed loop. ``found``: see
+    :func:`mt_nodes.engine.summary.headline.headline`.
     """
     request = _request(results_dir)
     if found.verdict == "INTERRUPTED" or (found.verdict == "ERROR" and not found.pair):

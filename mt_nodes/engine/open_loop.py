@@ -97,9 +97,8 @@ class _Loop:
 class OpenLoop:
     """Says for one offer, instant by instant, who judges and who waits until the arms agree.
 
-    Args:
-        offer: what is offered; its episode begins with both arms fresh, which therefore agree.
-        remembers: whether the stack does; otherwise every instant is judged.
+    ``offer``: what is offered; its episode begins with both arms fresh, which therefore agree. ``remembers``: whether
+    the stack does; otherwise every instant is judged.
     """
 
     def __init__(self, offer: Offer, remembers: bool) -> None:

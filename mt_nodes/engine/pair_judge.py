@@ -25,12 +25,8 @@ class MemoryGuard:
     """Turns a follow-up that was sent, and what both arms said, into verdicts, in the order of the inputs.
 
     Where nobody waits for answers, only what both arms remember alike is judged.
-
-    Args:
-        engine: what judges.
-        stateless: whether former inputs are of no matter to the stack.
-        in_lockstep: whether each input waits for the answers to the one before: then only a call that failed leaves
-            the arms with different memories.
+    ``stateless``: whether former inputs are of no matter to the stack. ``in_lockstep``: whether each input waits for
+    the answers to the one before: then only a call that failed leaves the arms with different memories.
     """
 
     def __init__(self, engine: Engine, stateless: bool, in_lockstep: bool = False) -> None:
@@ -76,8 +72,6 @@ class PairJudge:
     """Judges what a loop over recordings plays, and has the verdicts recorded.
 
     Args:
-        settings: what is played.
-        recorder: takes the verdicts.
         progress: called with those that are new.
         in_lockstep: whether each input waits for the answers to the one before, so that both arms remember alike.
         answered: called with each follow-up that was answered, before its verdicts are recorded.
@@ -107,9 +101,8 @@ class PairJudge:
     ) -> bool:
         """Judge what both arms said to an input; return whether they answered all of it.
 
-        Args:
-            followups: answers to each part of the follow-up, the first is judged; None of what was not sent.
-            loop: says who waits until the arms agree again.
+        ``followups``: answers to each part of the follow-up, the first is judged; None of what was not sent. ``loop``:
+        says who waits until the arms agree again.
         """
         verdicts, case = self._memory.decide(plan, bundle, source, followups)
         if case is not None and case.followup_answer.status is AnswerStatus.ANSWERED:

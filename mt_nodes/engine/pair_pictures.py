@@ -59,13 +59,14 @@ def write_view(
     ]
     arrays["added_xyz"] = _points(added, source, frame)
     for name, output in zip(("source", "followup"), outputs, strict=True):
-        arrays |= _boxes(name, output.detections, source, frame)
+        shown = output.detections if output.detections is not None else output.tracks
+        arrays |= _boxes(name, shown, source, frame)
     for name in ("lost_at", "gained_at"):
         arrays[name] = np.array([place[:2] for place in detail.get(name, [])], dtype=np.float64).reshape(-1, 2)
     arrays |= _images(source, followup, outputs, effects, detail)
-    shown = PairView.of(arrays).window
+    window = PairView.of(arrays).window
     for name in ("source_xyz", "followup_xyz"):  # added points stay: how many there are is told
-        arrays[name] = _within(arrays[name], shown)
+        arrays[name] = _within(arrays[name], window)
     np.savez(path, **arrays)  # type: ignore[arg-type]
 
 

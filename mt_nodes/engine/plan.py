@@ -65,6 +65,9 @@ class ReplayRequest(PlainData):
     recorded: str = param("", help="results directory whose draws are used again")
     first_episode: int = param(0, low=0, help="number of the first bag's episode")
     report: bool = param(True, help="make tables and report at the end")
+    most_evidence: int | None = param(
+        None, low=0, help="keep the evidence of at most N violated pairs of each relation (default: of all)"
+    )
     from_evidence: bool = param(False, help="the bag is the evidence of the one pair")
     shrunk: str = param("", help="reduced input of the one pair, from `mt shrink`")
     first_pairs: tuple[str, ...] = param((), help="pairs that are judged before all others")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,9 +17,10 @@ from mt_nodes.data.cdr.output_wires import wires_of
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
-from mt_nodes.engine.evidence import evidence_name, write_evidence
+from mt_nodes.engine.evidence import evidence_path, write_evidence
+from mt_nodes.engine.evidence_limit import EvidenceLimit
 from mt_nodes.engine.finish import Summary, Tables, finish
-from mt_nodes.engine.journal import Journal
+from mt_nodes.engine.journal import Journal, read_journal
 from mt_nodes.engine.judging import Answer, Offer
 from mt_nodes.engine.ledger import Ledger
 from mt_nodes.engine.pair_pictures import write_view
@@ -98,6 +99,10 @@ class JournalRun(Protocol):
     def condition(self) -> dict[str, Any]:
         """What the journal begins with."""
 
+    @property
+    def most_evidence(self) -> int | None:
+        """Of how many violated pairs of each relation evidence is kept, None: of all."""
+
 
 class ResultSink(Protocol):
     """What takes in what happens in a run: on disk (:class:`Recorder`), or in memory for one trial of many."""
@@ -136,6 +141,7 @@ class Recorder:
         self._journal = Journal(run.out / "result.jsonl")
         self._ledger, self._scores = Ledger(run.out), ScoreFile(run.out)
         self._evidence = Background()
+        self._limit = EvidenceLimit(run.most_evidence, self._pairs_with_evidence())
         self._worst = WorstSoFar()
         self._made_ms, self._answered_ms = array("d"), array("d")
         self._intensities = UsedIntensities(run.out)
@@ -166,8 +172,9 @@ class Recorder:
     def done(self, pair: Pair) -> bool:
         """Tell whether a run that is resumed owes nothing more for a pair: verdict and, if violated, evidence."""
         outcome = self._journal.outcome(pair)
-        files = (self._evidence_path(pair), series_file(self._run.out, pair))
-        return outcome is not None and (outcome is not Outcome.VIOLATED or any(path.exists() for path in files))
+        if outcome is not Outcome.VIOLATED:
+            return outcome is not None
+        return self._has_evidence(pair) or not self._limit.has_room(pair)
 
     def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Journal verdicts; keep the evidence of violated ones, and what a picture takes of the worst so far.
@@ -199,7 +206,7 @@ class Recorder:
     def series(self, series_verdicts: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Journal verdicts over sequences; keep what violated ones were judged by. Returns those that are new."""
         for verdict, stretches in series_verdicts:
-            if not self.done(verdict.pair) and self._wants_evidence(verdict):
+            if not self.done(verdict.pair) and self._takes_evidence(verdict):
                 self._evidence.do(write_stretches, series_file(self._run.out, verdict.pair), stretches)
         return self.verdicts([verdict for verdict, _ in series_verdicts], None)
 
@@ -222,22 +229,37 @@ class Recorder:
         """Journal verdicts over drives, and have the evidence of violated ones written. Returns those that are new."""
         self._answered_ms.extend(answer_ms)
         for verdict in verdicts:
-            if not self.done(verdict.pair) and self._wants_evidence(verdict):
-                self._evidence.do(write, self._evidence_path(verdict.pair), verdict.pair)
+            if not self.done(verdict.pair) and self._takes_evidence(verdict):
+                self._evidence.do(write, evidence_path(self._run.out, verdict.pair), verdict.pair)
         return self.verdicts(verdicts, None)
+
+    def _takes_evidence(self, verdict: Verdict) -> bool:
+        """Return whether a pair's evidence is kept, and count it."""
+        return self._wants_evidence(verdict) and self._limit.take(verdict.pair)
 
     def _wants_evidence(self, verdict: Verdict) -> bool:
         return verdict.pair == self._run.only or (verdict.outcome is Outcome.VIOLATED and self._run.only is None)
+
+    def _has_evidence(self, pair: Pair) -> bool:
+        return any(path.exists() for path in (evidence_path(self._run.out, pair), series_file(self._run.out, pair)))
+
+    def _pairs_with_evidence(self) -> Iterator[Pair]:
+        """Yield the violated pairs of the journal whose evidence is kept already."""
+        for line in read_journal(self._run.out / "result.jsonl"):
+            if line.get("outcome") == Outcome.VIOLATED.value and self._has_evidence(pair := Pair.parse(line["pair"])):
+                yield pair
 
     def _keep(self, verdicts: Sequence[Verdict], case: ExecutedPair) -> None:
         self._show(verdicts, case)
         if case.followup_answer.output.answer_ms is not None:
             self._answered_ms.append(case.followup_answer.output.answer_ms)
         for verdict in verdicts:
-            if self._wants_evidence(verdict):
-                # The view first: to a resumed run, a pair with evidence is complete.
-                if self._worst.takes(verdict.as_plain()):
-                    self._evidence.do(self._keep_view, verdict, case)
+            if not self._wants_evidence(verdict):
+                continue
+            # The view first: to a resumed run, a pair with evidence is complete.
+            if self._worst.takes(verdict.as_plain()):
+                self._evidence.do(self._keep_view, verdict, case)
+            if self._takes_evidence(verdict):
                 self._evidence.do(self._keep_evidence, verdict, case)
 
     def finish(
@@ -245,9 +267,8 @@ class Recorder:
     ) -> Summary:
         """Sum up, and return the summary.
 
-        Args:
-            make_tables: returns what else is made of the journal, of a results directory and its relations.
-            trouble: what ended the run early.
+        ``make_tables``: returns what else is made of the journal, of a results directory and its relations.
+        ``trouble``: what ended the run early.
         """
         self._evidence.wait()
         infos = [RelationInfo.of(r.as_plain()) for r in self._run.suite.relations]
@@ -262,14 +283,11 @@ class Recorder:
             **trouble,
         )
 
-    def _evidence_path(self, pair: Pair) -> Path:
-        return self._run.out / "evidence" / evidence_name(pair)
-
     def _keep_evidence(self, verdict: Verdict, case: ExecutedPair) -> None:
         answers = (("source", case.source_answer), ("followup", case.followup_answer))
         topics = self._run.stack.output_topics
         wires = {a: answer.wires or wires_of(answer.output, topics, verdict.stamp_ns) for a, answer in answers}
-        path = self._evidence_path(verdict.pair)
+        path = evidence_path(self._run.out, verdict.pair)
         write_evidence(path, verdict.pair, case.source, case.followup, wires, case.baseline, case.sent)
 
     def _keep_view(self, verdict: Verdict, case: ExecutedPair) -> None:

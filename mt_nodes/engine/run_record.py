@@ -79,13 +79,8 @@ def write_record(
 ) -> None:
     """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
 
-    Args:
-        out: results directory.
-        request: what was asked.
-        relations: all that are offered, control and sham included.
-        stack: what is under test, faults planted.
-        topics: bag -> role -> topic.
-        more: what else is to be kept, by key.
+    ``relations``: all that are offered, control and sham included. ``stack``: what is under test, faults planted.
+    ``topics``: bag -> role -> topic. ``more``: what else is to be kept, by key.
     """
     (out / STACK_FILE).write_text(yaml.safe_dump(plain(stack), sort_keys=False), encoding="utf-8")
     description = {"relations": [r.as_plain() for r in relations], "stack": stack.name, "topics": topics}
@@ -124,10 +119,7 @@ def _sealed(record: Record) -> Record:
 
 
 def refuse_foreign_record(out: Path, record: Record) -> None:
-    """Refuse to execute what the record of a directory names if this user has not written it.
-
-    Raises UsageError: naming the code.
-    """
+    """Refuse to execute what the record of a directory names if this user has not written it. Raises UsageError."""
     refuse_foreign(out, _sealed(record), record.get("seal", ""), record["request"])
 
 

@@ -23,7 +23,6 @@ class Waiver:
     """One accepted violation.
 
     Attributes:
-        relation: whose FAIL is accepted.
         reason: why, for whoever reads the report.
         expires: last day on which it counts.
         pair: the one violated pair that is accepted; empty: all of the relation's.
@@ -47,10 +46,7 @@ class Waiver:
 
 
 def load_waivers(path: Path) -> tuple[Waiver, ...]:
-    """Read ``[{relation, reason, expires, pair?, requirement?}, …]``.
-
-    Raises UsageError: naming the file, the row, what was got and what was expected.
-    """
+    """Read ``[{relation, reason, expires, pair?, requirement?}, …]``. Raises UsageError."""
     return tuple(_from_row(row, f"{path}[{i}]") for i, row in enumerate(read_list(path)))
 
 

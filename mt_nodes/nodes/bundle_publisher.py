@@ -34,7 +34,6 @@ class BundlePublisher:
     """Publishers of one arm, by topic of the bag.
 
     Args:
-        node: whose publishers they are.
         topics: topic of the bag -> how the arm is given it.
         required: topics of the bag that go out always, as latched ones do; others only while somebody listens.
         profiles: QoS by topic of the stack, where the user wants another.

@@ -14,7 +14,7 @@ from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.output_fields import FieldSource, OutputFields
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Path
-from mt_nodes.data.perception import FreeSpace, PredictedPath, Predictions
+from mt_nodes.data.perception import FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import yaws
 from mt_nodes.stacks.message_adapter import Adapter, OutputPart
@@ -30,10 +30,7 @@ class ByFields(Adapter):
     """
 
     def __init__(self, role: str, type_name: str, fields: Mapping[str, Any]) -> None:
-        """Look every path up in the type.
-
-        Raises UsageError: the type is not installed, or it has no such fields; says what there is.
-        """
+        """Look every path up in the type. Raises UsageError: the type is not installed, or it has no such fields."""
         where = f"outputs.{role}.fields"
         self.type, self.role = type_name, role  # type: ignore[misc]
         self._fields = OutputFields.parse(role, fields, where)
@@ -103,10 +100,10 @@ class ByFields(Adapter):
         ]
         return Lanes.make(self._frame_id(message), self.stamp_ns(message), strips)
 
-    def _predictions(self, message: Any, items: list[Any]) -> Predictions:
+    def _predictions(self, message: Any, items: list[Any]) -> PredictedObjects:
         objects, paths = self._detections(message, items), self._fields.one("paths")
         rows = [[item] if paths is None else list(paths.path.of(item)) for item in items]
-        return Predictions(
+        return PredictedObjects(
             objects.frame_id,
             objects.stamp_ns,
             objects,
@@ -119,7 +116,7 @@ class ByFields(Adapter):
         times = self._seconds("time_s", points)
         if times is None:
             assert step is not None, "one of both is accepted"
-            times = np.arange(len(points)) * (step.nanoseconds(item) * 1e-9)
+            times = np.asarray(np.arange(len(points)) * (step.nanoseconds(item) * 1e-9), dtype=np.float64)
         return PredictedPath(1.0 if probability is None else probability.number(item), times, places)
 
     def _points(self, item: Any) -> list[Any]:

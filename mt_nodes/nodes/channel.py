@@ -46,10 +46,7 @@ class SimulatorChannel(Protocol):
 
 
 def service_class(type_name: str) -> Any:
-    """Return the class of ``package/srv/Name``.
-
-    Raises UsageError: naming the package that carries the type, and where to get it.
-    """
+    """Return the class of ``package/srv/Name``. Raises UsageError."""
     package, _, name = type_name.split("/")
     try:
         return getattr(importlib.import_module(f"{package}.srv"), name)

@@ -87,9 +87,8 @@ def _what(one: GraphEndpoint) -> tuple[str, str, str]:
 class LeakWatch:
     """Looks at several graphs from a thread of its own until :meth:`close`.
 
-    Args:
-        looks: one for each graph; told whether all of it is to be looked at, or only what can be a leak.
-        stop: called once, in that thread, as soon as a leak is sure: nothing may be injected from there on.
+    ``looks``: one for each graph; told whether all of it is to be looked at, or only what can be a leak. ``stop``:
+    called once, in that thread, as soon as a leak is sure: nothing may be injected from there on.
     """
 
     def __init__(self, looks: Sequence[Callable[[bool], GraphSnapshot]], stop: Callable[[], object]) -> None:

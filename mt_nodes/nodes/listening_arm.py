@@ -23,10 +23,7 @@ from mt_nodes.stacks.stack import Stack
 class ListeningArm:
     """An arm whose stack somebody else runs and feeds: nothing is published, started or ended here.
 
-    Args:
-        node: in the live domain.
-        stack: what is heard.
-        window_s: how long after an input an output without a stamp answers it.
+    ``node``: in the live domain. ``window_s``: how long after an input an output without a stamp answers it.
     """
 
     def __init__(self, node: Node, stack: Stack, window_s: float) -> None:

@@ -106,12 +106,8 @@ class LiveInputs:
 
     Types are those of their publishers. While nobody publishes a single topic it is taken for clouds, so that the tap
     is there when the first one comes.
-
-    Args:
-        node: whose subscriptions they are.
-        topics: the leading one first.
-        within_ns: how far from the leading message's stamp the others' of its instant may be.
-        take: called with the messages of each instant, the leading one first.
+    ``within_ns``: how far from the leading message's stamp the others' of its instant may be. ``take``: called with the
+    messages of each instant, the leading one first.
     """
 
     def __init__(self, node: Node, topics: Sequence[str], within_ns: int, take: Take) -> None:
@@ -170,9 +166,8 @@ class LiveInputs:
 class InstantReader:
     """Makes bundles of the messages of live instants.
 
-    Attributes:
-        track: what estimates the ego's motion from them, and from what else it is given.
-        radars: topics whose point clouds are a radar's; None: their fields tell.
+    ``track``: what estimates the ego's motion from them, and from what else it is given. ``radars``: topics whose point
+    clouds are a radar's; None: their fields tell.
     """
 
     transforms: TransformTree

@@ -18,7 +18,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-from mt_nodes.base.environment import clean_shared_memory, free_domains
+from mt_nodes.base.environment import TAP_ENCLAVE, clean_shared_memory, enclave, free_domains
 from mt_nodes.base.errors import InfrastructureError, IsolationError, UsageError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import wait_until
@@ -106,7 +106,8 @@ class _LiveSuite:
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
         """Join the live domain, wait for its topics, start our instances; return what is to be done then."""
         self._tell_domains()
-        live = self._live = SpinningContext(self._run.request.live_domain)
+        with enclave(TAP_ENCLAVE):
+            live = self._live = SpinningContext(self._run.request.live_domain)
         ending.callback(live.close)
         node: Node = live.add(quiet_node, TAP_NODE)
         topics = self._topics(node)
@@ -163,10 +164,7 @@ class _LiveSuite:
         return not self._over()
 
     def _wait_for_external(self) -> bool:
-        """Wait for instances that somebody else starts, and tell so; return whether to go on.
-
-        Raises InfrastructureError: one has not come in time.
-        """
+        """Wait for instances that somebody else starts, and tell so; return whether to go on."""
         stack, state, began_s = self._run.stack, self._commands.wishes.state.value, process_time_s()
 
         def come() -> bool:

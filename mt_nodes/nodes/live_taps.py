@@ -53,10 +53,7 @@ def sensor_topics(stack: Stack) -> list[str]:
 class LiveTopics:
     """Finds out how the inputs of a live stack are published.
 
-    Args:
-        node: in the live domain.
-        stack: whose inputs they are.
-        clock: ``true``, ``false`` or ``auto``, as ``use_sim_time`` of the configuration.
+    ``clock``: ``true``, ``false`` or ``auto``, as ``use_sim_time`` of the configuration.
     """
 
     def __init__(self, node: Node, stack: Stack, clock: str) -> None:
@@ -117,7 +114,6 @@ class LiveTaps:
     Args:
         node: in the live domain, spun by somebody else; what is heard is handed on in that thread.
         stack: whose inputs are tapped.
-        beside: what is handed on as it is.
         transforms: the user's file; where ``tf2_msgs`` is installed, what is heard of frames comes to it.
         receiver: who takes it.
     """

@@ -15,10 +15,7 @@ from mt_nodes.base.message_packages import remedy
 
 @lru_cache
 def message_class(type_name: str) -> Any:
-    """Return the class of ``package/msg/Name``.
-
-    Raises UsageError: naming the package that carries the type, and where to get it.
-    """
+    """Return the class of ``package/msg/Name``. Raises UsageError."""
     parts = type_name.split("/")
     if len(parts) not in (2, 3):
         raise UsageError(f"got message type '{type_name}', expected package/msg/Name")

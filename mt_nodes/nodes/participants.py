@@ -15,10 +15,8 @@ from mt_nodes.nodes.output_listener import OutputListener
 class Meeting:
     """An arm and its stack find each other.
 
-    Args:
-        node: of the arm; all its endpoints have been made.
-        publisher: what the stack is given. listener: what it says.
-        required: topics of the bag that the stack must subscribe to.
+    ``node``: of the arm; all its endpoints have been made. ``publisher``: what the stack is given. ``listener``: what
+    it says. ``required``: topics of the bag that the stack must subscribe to.
     """
 
     def __init__(

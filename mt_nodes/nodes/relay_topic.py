@@ -44,9 +44,8 @@ def published_ns(info: Mapping[str, Any]) -> int:
 class RelayTopic:
     """One topic, from the moment that its raw publisher is known; nothing is sent before :meth:`relieve`.
 
-    Args:
-        offered: who publishes the raw topic. baton: where it is told what was sent. number: of the topic.
-        is_permitted: whether input may be changed just now.
+    ``offered``: who publishes the raw topic. ``baton``: where it is told what was sent. ``number``: of the topic.
+    ``is_permitted``: whether input may be changed just now.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from mt_nodes.base.environment import TAP_ENCLAVE
 from mt_nodes.data.stack_topics import DEFAULT_INPUTS, DEFAULT_OUTPUTS
 from mt_nodes.nodes import clock_echo, failed_calls, live_control
 from mt_nodes.nodes.isolation import OWN_NODES
@@ -64,7 +65,7 @@ class StackTopics:
 
 
 def profiles(stack: StackTopics) -> dict[str, tuple[Profile, ...]]:
-    """Return what the nodes of each executable may do."""
+    """Return what the nodes of each executable may do; the tap of a live run has an enclave of its own."""
     arms = _arms(stack)
     suite = _plain(Profile("mt_suite", publishes=_published("suite")))
     echo = Profile("clock_echo", (clock_echo.PONG,), (clock_echo.PING,))
@@ -89,9 +90,9 @@ def profiles(stack: StackTopics) -> dict[str, tuple[Profile, ...]]:
         "live_suite": (
             suite,
             _managed(control),
-            Profile(TAP, (), (*stack.inputs, *stack.outputs, *stack.needs, "/clock")),
             *arms,
         ),
+        TAP_ENCLAVE: (Profile(TAP, (), (*stack.inputs, *stack.outputs, *stack.needs, "/clock")),),
         "live_client": (_plain(Profile("mt_live_client", requests=client)),),
         "clock_echo": (_plain(echo),),
     }

@@ -68,9 +68,8 @@ Go = Callable[[Control | None, float], None]
 class LockstepPace:
     """The world waits for the command that answers its instant, or until the stack's deadline has passed.
 
-    Args:
-        simulation: what is played. stack: how it answers. clock: steps on meanwhile.
-        look: has the instant that is due seen. go: lets the world go on.
+    ``simulation``: what is played. ``stack``: how it answers. ``clock``: steps on meanwhile. ``look``: has the instant
+    that is due seen. ``go``: lets the world go on.
     """
 
     late, slipped_s = 0, 0.0
@@ -141,10 +140,8 @@ class RealtimePace:
     An instant that takes the simulator longer to make than there is time, or that nobody got round to, is late; time
     that was lost so is not caught up: the world falls behind.
     ``slipped_s``: how far the world has fallen behind the wall, in seconds of the wall.
-
-    Args:
-        rate: speed of the world. late_s: delay from which on an instant counts as late.
-        now_s: the clock on the wall. Others as of :class:`LockstepPace`.
+    ``rate``: speed of the world. ``late_s``: delay from which on an instant counts as late. ``now_s``: the clock on the
+    wall. Others as of :class:`LockstepPace`.
     """
 
     def __init__(

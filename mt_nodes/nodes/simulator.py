@@ -144,11 +144,7 @@ class SimulatorNode(ManagedNode):
             self.failure, self.finished = error, True
 
     def _awaited(self) -> bool:
-        """Tell whether the stack is there, and knows of us.
-
-        Raises InfrastructureError: it did not come in its time. IsolationError: somebody else publishes what we do:
-        real sensors, or another simulator.
-        """
+        """Tell whether the stack is there, and knows of us."""
         if self._given.await_stack and (lacking := self._meeting.lacking()):
             if process_time_s() - self._opened_s > self._stack.ready_timeout_s:
                 raise InfrastructureError(

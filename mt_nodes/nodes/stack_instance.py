@@ -63,10 +63,7 @@ class StackInstance:
         self._child.check()
 
     def refuse_stopped(self) -> None:
-        """Refuse silence whose reason is that a process of the stack was stopped.
-
-        Raises StackError: naming that process.
-        """
+        """Refuse silence whose reason is that a process of the stack was stopped. Raises StackError."""
         if stopped := self._child.stopped() if self._child else []:
             raise StackError(
                 f"stack '{self._stack.name}' ({self._arm} arm) stands still: a process of it was stopped (SIGSTOP); "

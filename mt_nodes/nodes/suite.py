@@ -45,11 +45,7 @@ def open_arms(
 ) -> Arms:
     """Join a ROS domain for each arm of a run, and put the end of all on the stack.
 
-    Args:
-        run: whose arms they are.
-        ending: takes what ends them.
-        status: tells of them from then on.
-        open_arm: makes one, of its plan and its domain.
+    ``ending``: takes what ends them. ``open_arm``: makes one, of its plan and its domain.
     """
     plans = arm_plans(run.request, run.stack)
     shared = run.stack.isolation == "remap"

@@ -61,10 +61,7 @@ def run_suite(
 ) -> None:
     """Carry out the run of a directory to its end and exit with its exit code.
 
-    Args:
-        name: of the program.
-        carry_out: does it, and returns the summary.
-        args: command line.
+    ``carry_out``: does it, and returns the summary. ``args``: command line.
     """
     parser = node_parser(name, args)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="made by `mt replay` or `mt live`")

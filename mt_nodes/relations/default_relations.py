@@ -12,6 +12,12 @@ OTHER_DEFAULTS = (
     ("exposure_one_stop_down_steering", "pixels_dead_steering", "lens_dirt_steering"),
     ("brightness_raised_lane", "sensor_noise_lane", "jpeg_quality_50_lane"),
     ("noise_beside_lane_keeps_current",),
+    ("noise_outside_roi_1000_tracks", "noise_outside_roi_1000_predictions", "noise_outside_roi_1000_occupied"),
+    ("noise_outside_roi_1000_tracks", "noise_outside_roi_1000_predictions"),
+    ("noise_outside_roi_1000_occupied", "noise_outside_roi_1000_free"),
+    ("brightness_raised_lane_lines", "jpeg_quality_50_lane_lines", "jpeg_quality_40_signals"),
+    ("brightness_raised_lane_lines", "jpeg_quality_50_lane_lines"),
+    ("exposure_one_stop_down_signals", "jpeg_quality_40_signals"),
     ("radar_clutter_outside_roi_30", "radar_ghosts_behind_walls", "radar_weak_targets_missed_beyond_25_m"),
 )
 #: Defaults of the closed loop: decided by every scenario, the quickest first.

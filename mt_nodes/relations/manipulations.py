@@ -109,10 +109,7 @@ class Manipulation:
 
 @lru_cache
 def manipulations() -> dict[str, Manipulation]:
-    """Return every manipulation of the package by name, aliases resolved.
-
-    Raises UsageError: naming file and key, what was got and what was expected.
-    """
+    """Return every manipulation of the package by name, aliases resolved. Raises UsageError."""
     read: dict[str, Manipulation] = {}
     for path in resources.shipped("manipulations").values():
         for name, data in read_mapping(path).items():
@@ -164,10 +161,7 @@ def _read(name: str, data: Any, path: Path) -> Manipulation:
 
 
 def _in_worlds(read: dict[str, Manipulation]) -> None:
-    """Add the changes of a scenario to the manipulations.
-
-    Raises UsageError: a name is not bound to mutations, or is in two files.
-    """
+    """Add the changes of a scenario to the manipulations."""
     paths: dict[str, Path] = {}
     for path in resources.shipped("in_world").values():
         for name, value in read_mapping(path).items():

@@ -148,10 +148,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
 
 
 def _refuse_discord(relation: Relation, path: Path) -> None:
-    """Refuse parts of a relation that do not fit together.
-
-    Raises UsageError: naming the file, the key and what was expected.
-    """
+    """Refuse parts of a relation that do not fit together. Raises UsageError."""
     if not relation.mutate and not relation.scenario:
         raise UsageError(f"{path}: mutate: got an empty list, expected at least one mutation")
     if relation.role == "relation" and relation.check is None:

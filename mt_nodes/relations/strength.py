@@ -29,11 +29,8 @@ class Strength:
 
     Attributes:
         step: index of the mutation, or of the change of the world.
-        mutation, parameter: names.
         weak, strong: values at the fractions 0 and 1; ``weak`` may be the larger one (visibility in fog).
-        whole: it has integer values.
         pair: it is an interval of the relation, which the search narrows to one value (places only).
-        unit: of the values.
         part: ``mutate``, or ``scenario`` for a change of the world.
     """
 
@@ -169,12 +166,8 @@ def axis(relation: Relation, name: str, ends: tuple[float, float] | None = None)
     """Return one parameter of a relation's mutations to search over, strength or place.
 
     Raises UsageError: there is no such parameter, it is no number, or its ends are unknown or out of range.
-
-    Args:
-        relation: the relation.
-        name: ``mutation.parameter``, or ``parameter`` if only one mutation has it.
-        ends: weak and strong end; None: those of :func:`strengths`, for an interval (nearest and farthest, say) the
-            interval itself.
+    ``name``: ``mutation.parameter``, or ``parameter`` if only one mutation has it. ``ends``: weak and strong end; None:
+    those of :func:`strengths`, for an interval (nearest and farthest, say) the interval itself.
     """
     step, mutation, field = _field_of(relation, name)
     spec, value = spec_of(field), getattr(mutation, field.name)

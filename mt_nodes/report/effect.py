@@ -71,9 +71,8 @@ class _Family(NamedTuple):
 def charts(cells: Mapping[str, Relations], stacks: Mapping[str, str]) -> list[Chart]:
     """Return a chart for each stack and each numeric parameter in which variants of a relation differ, all else equal.
 
-    Args:
-        cells: relations of the summaries (``rate``, ``ci95``, ``violated``, ``decided``), by cell.
-        stacks: name of the stack, by cell.
+    ``cells``: relations of the summaries (``rate``, ``ci95``, ``violated``, ``decided``), by cell. ``stacks``: name of
+    the stack, by cell.
     """
     names = dict.fromkeys(name for relations in cells.values() for name in relations)
     result = []

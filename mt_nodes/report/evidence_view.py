@@ -29,6 +29,7 @@ from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.run_record import STACK_FILE, read_record
 from mt_nodes.engine.series_tables import series_file
 from mt_nodes.relations.checks.base import Check
+from mt_nodes.stacks.message_adapter import READ_AS
 
 
 def write_views(results_dir: Path, pairs: Iterable[str]) -> None:
@@ -94,7 +95,8 @@ def _output(messages: Iterable[Wire], roles: Mapping[str, str]) -> Output:
         topic = "/" + wire.topic.removeprefix("/mt/").partition("/")[2]
         if wire.type in _READ:
             name, read = _READ[wire.type]
-            if roles.get(topic, name) != name:
+            role = roles.get(topic, name)
+            if READ_AS.get(role, role) != name:
                 continue
             try:
                 fields[name] = read(codec.decode(wire.type, wire.cdr))

@@ -57,11 +57,8 @@ def write_report(
     Reads ``result.jsonl``, ``summary.json``, and where they exist ``run.json``, ``ledger.jsonl``, ``experiment.json``
     (its table is made again from the summary), ``evidence/*.npz``, and for drives ``episodes/*.npz``.
     Raises MtError: the journal or the summary is missing or damaged, or there is no such pair.
-
-    Args:
-        drives: pairs of drives to show beside the worst violated ones, or ``all``.
-        pairs: violated pairs to show with pictures beside the worst ones.
-        journal: contents of the journal, if it was read already.
+    ``drives``: pairs of drives to show beside the worst violated ones, or ``all``. ``pairs``: violated pairs to show
+    with pictures beside the worst ones. ``journal``: contents of the journal, if it was read already.
     """
     summary = read_summary(results_dir)
     run_file = results_dir / "run.json"

@@ -34,10 +34,8 @@ def packed(header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) ->
     """Return header and arrays as one text without characters that have a meaning in HTML.
 
     Raises KeyError: JavaScript has no typed array of a dtype.
-
-    Args:
-        header: plain data; the key ``arrays`` is reserved.
-        arrays: of any shape, flattened row by row, of dtypes that JavaScript has.
+    ``header``: plain data; the key ``arrays`` is reserved. ``arrays``: of any shape, flattened row by row, of dtypes
+    that JavaScript has.
     """
     rows, parts, at = [], [], 0
     for name, array in arrays.items():

@@ -46,13 +46,10 @@ def draws_needed(pairs: int, frames: int) -> int:
 def write_relations(config: str, points: Sequence[int], directory: Path) -> tuple[str, ...]:
     """Write one relation file for each number of noise points, and return their paths.
 
-    Args:
-        config: name of a shipped configuration, or a relation file with ``{n}`` in it.
-        points: numbers of noise points, each once.
-        directory: for the files; may be new.
-
-    Raises:
-        UsageError: no such configuration, no ``{n}`` in it, it is no relation, or a number that is no number of points.
+    ``config``: name of a shipped configuration, or a relation file with ``{n}`` in it. ``points``: numbers of noise
+    points, each once. ``directory``: for the files; may be new.
+    Raises UsageError: no such configuration, no ``{n}`` in it, it is no relation, or a number that is no number of
+    points.
     """
     path = resources.find("experiments", config)
     text = read_text(path)

@@ -23,10 +23,8 @@ from mt_nodes.report.junit import write_junit
 class ReportTables:
     """``pairs.csv`` (and ``.parquet``), ``junit.xml`` and ``report.html``, from the lines of a journal that pass.
 
-    Args:
-        out: results directory. relations: that were offered.
-        drives: pairs of drives that the report shows beside violated ones, or ``all``.
-        pairs: violated pairs that it shows with pictures beside the worst ones.
+    ``out``: results directory. ``relations``: that were offered. ``drives``: pairs of drives that the report shows
+    beside violated ones, or ``all``. ``pairs``: violated pairs that it shows with pictures beside the worst ones.
     """
 
     def __init__(

@@ -25,10 +25,8 @@ LOOKS = 20
 class WatchedRun:
     """A run in progress; :meth:`look` reads on.
 
-    Attributes:
-        condition: first line of the journal, empty before it is written.
-        violations: the last verdict lines that were VIOLATED, the newest last.
-        done: verdicts so far.
+    ``condition``: first line of the journal, empty before it is written. ``violations``: the last verdict lines that
+    were VIOLATED, the newest last. ``done``: verdicts so far.
     """
 
     def __init__(self, directory: Path) -> None:

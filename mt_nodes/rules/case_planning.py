@@ -59,11 +59,8 @@ def cut(
     """Return the cases of all bags, ``frames`` long each; a shorter remainder of a bag is left out.
 
     Raises UsageError: no bag has enough frames for one. InfrastructureError: a bag is damaged.
-
-    Args:
-        reference: frame of a case that its scene describes.
-        progress: receives a bag's number and the number of its frames read.
-        limit: most frames of each bag.
+    ``reference``: frame of a case that its scene describes. ``progress``: receives a bag's number and the number of its
+    frames read.
     """
     planned = []
     for bag, (name, recording) in enumerate(zip(_names(recordings), recordings, strict=True)):

@@ -37,9 +37,8 @@ class Embeddings:
     def __init__(self, name: str, stored: VectorFile, connect: Callable[[], Service]) -> None:
         """Create the client; the first request comes with the first text.
 
-        Args:
-            name: the user's name of the model, the key of its cached vectors.
-            connect: creates the client when a request is needed.
+        ``name``: the user's name of the model, the key of its cached vectors. ``connect``: creates the client when a
+        request is needed.
         """
         self.name, self._stored, self._connect = name, stored, connect
 

@@ -57,10 +57,7 @@ class LanguageModel:
 
 
 def models_of_environment(environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
-    """Return the models of the variables :data:`URL`, :data:`MODEL` and :data:`KEY`.
-
-    Raises UsageError: naming the missing or wrong variable, and its form.
-    """
+    """Return the models of the variables :data:`URL`, :data:`MODEL` and :data:`KEY`. Raises UsageError."""
     names = [name.strip() for name in environ.get(MODEL, "").split(",") if name.strip()]
     if not names or not environ.get(URL):
         missing = MODEL if not names else URL
@@ -84,8 +81,7 @@ def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[Lang
 def model_named(name: str, file: str | Path | None, environ: Mapping[str, str]) -> LanguageModel:
     """Return a model of the file of models, else one of the server in :data:`URL`.
 
-    Raises:
-        UsageError: the file is wrong, or neither has the model.
+    Raises UsageError: the file is wrong, or neither has the model.
     """
     listed = load_models(Path(file), environ) if file else ()
     found = next((model for model in listed if model.name == name), None)

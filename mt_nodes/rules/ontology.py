@@ -70,10 +70,7 @@ class Ontology:
         return min(names.index(name) for name in (behaviour, self.behaviours[behaviour].reads_as) if name)
 
     def refuse_unknown(self, statement: Statement, where: str) -> None:
-        """Refuse a statement with an unknown word.
-
-        Raises UsageError: names the place, the word and the nearest that exists.
-        """
+        """Refuse a statement with an unknown word. Raises UsageError."""
         for kind, known in (("road", self.roads), ("element", self.elements), ("behaviour", self.behaviours)):
             got = getattr(statement, kind)
             if got not in known:
@@ -100,10 +97,7 @@ class Ontology:
 
 
 def load_ontology(*own: Path) -> Ontology:
-    """Read the shipped ontology, and the user's own files on top of it.
-
-    Raises UsageError: naming file and key, what was got and what was expected.
-    """
+    """Read the shipped ontology, and the user's own files on top of it. Raises UsageError."""
     return _load(own)
 
 
@@ -219,10 +213,7 @@ def _regions(data: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 
 def _refuse_discord(ontology: Ontology, where: Path) -> None:
-    """Refuse entries that refer to missing ones.
-
-    Raises UsageError: naming the entry and the nearest name that exists.
-    """
+    """Refuse entries that refer to missing ones. Raises UsageError."""
     for key, kind, named, known in _links(ontology):
         if named and named not in known:
             raise UsageError(f"{where}: {key}: no {kind} '{named}'{suggest(named, known)}")

@@ -88,10 +88,7 @@ class Prompts:
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:
-    """Read a list of ``{rule, answer}``.
-
-    Raises UsageError: naming file and entry, what was got and what was expected.
-    """
+    """Read a list of ``{rule, answer}``. Raises UsageError."""
     examples = []
     for number, row in enumerate(read_list(path), 1):
         where = f"{path}[{number}]"

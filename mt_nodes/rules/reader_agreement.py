@@ -53,9 +53,8 @@ class ReaderCounts:
 class Agreement:
     """Agreement of all readers on one aspect.
 
-    Attributes:
-        rules: with the answers of two readers at least. alike: share of those on which all agree, None without any.
-        alpha, kappa: None where not defined: too few answers, or a single value. interval: 95 %, of kappa.
+    ``rules``: with the answers of two readers at least. ``alike``: share of those on which all agree, None without any.
+    ``alpha``, ``kappa``: None where not defined: too few answers, or a single value. ``interval``: 95 %, of kappa.
     """
 
     aspect: str

@@ -35,9 +35,8 @@ COLUMNS = (*_TOLD, *QUESTIONS, "comment")
 class RatedQuestion:
     """All raters' answers to one question about the relations of one region.
 
-    Attributes:
-        answers: number of each of :data:`POINTS`. relations: rated by two people at least.
-        kappa, alpha: None where not defined. interval: 95 %, of kappa.
+    ``answers``: number of each of :data:`POINTS`. ``relations``: rated by two people at least. ``kappa``, ``alpha``:
+    None where not defined. ``interval``: 95 %, of kappa.
     """
 
     region: str

@@ -18,7 +18,6 @@ class Statement:
         road, element, behaviour: names of the ontology. verb: ``adds`` or ``replaces``.
         place: ``on the road``, ``on the roadside``, or empty: the usual place of the element.
         condition: required facts of the source; empty: none.
-        rules: ids of its rules.
     """
 
     road: str

@@ -66,10 +66,7 @@ def golden_files(directory: Path) -> dict[str, Path]:
 
 
 def load_golden(path: Path) -> Golden:
-    """Read a person's readings of a rule set, by id, or of rules in the same file, by text.
-
-    Raises UsageError: naming the file, the entry, what was got and what was expected.
-    """
+    """Read a person's readings of a rule set, by id, or of rules in the same file, by text. Raises UsageError."""
     data = read(path)
     if not isinstance(data, (dict, list)) or not data:
         raise UsageError(
@@ -108,12 +105,6 @@ def origin_scores(entries: Sequence[Entry], golden: Mapping[str, Golden]) -> dic
             }
             found.setdefault(origin, {})[region] = score(got, golden[region])
     return found
-
-
-def as_paper(text: str, ontology: Ontology) -> str:
-    """Return a statement in the form of golden sets with the paper's behaviour for a finer one."""
-    *rest, behaviour = text.split()
-    return " ".join([*rest, ontology.behaviours[behaviour].reads_as or behaviour])
 
 
 def words(statement: Statement) -> str:

@@ -73,9 +73,8 @@ def on_road(road: str, scene: SceneFacts) -> Factor:
 def logical_alignment(statement: Statement, needs: str, scene: SceneFacts, edit: Mapping[str, Any]) -> Factor:
     """Return whether a relation makes sense for a source: its condition and its element's needs hold there.
 
-    Args:
-        needs: condition of the element (:attr:`mt_nodes.rules.terms.Element.needs`).
-        edit: known facts of the change, such as the number on the added sign.
+    ``needs``: condition of the element (:attr:`mt_nodes.rules.terms.Element.needs`). ``edit``: known facts of the
+    change, such as the number on the added sign.
     """
     condition = conjunction(STATE, statement.condition, needs)
     facts = {**scene.known, **edit}
@@ -89,10 +88,8 @@ def logical_alignment(statement: Statement, needs: str, scene: SceneFacts, edit:
 def manipulation_verification(broken: str = "", detected: bool | None = None, look: str = "") -> Factor:
     """Return whether the change was made.
 
-    Args:
-        broken: the broken promise of the mutation's guarantee, empty if it holds.
-        detected: whether an independent check, which shares no code with the mutation, found it; None: there is none.
-        look: description of that check.
+    ``broken``: the broken promise of the mutation's guarantee, empty if it holds. ``detected``: whether an independent
+    check, which shares no code with the mutation, found it; None: there is none. ``look``: description of that check.
     """
     if broken:
         return Factor(False, f"the mutation's guarantee: {broken}")

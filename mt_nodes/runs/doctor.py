@@ -57,11 +57,8 @@ def diagnose(base: Mapping[str, str] | None = None, probe: bool = True, stack: s
     """Look at everything a run depends on; prints nothing.
 
     Raises UsageError: there is no such stack, or its file is wrong.
-
-    Args:
-        base: the environment looked at, by default that of this process.
-        probe: also start two ROS nodes and send 2 MB messages between them (some seconds).
-        stack: name or file of a stack whose message types are looked for, too.
+    ``base``: the environment looked at, by default that of this process. ``probe``: also start two ROS nodes and send 2
+    MB messages between them (some seconds). ``stack``: name or file of a stack whose message types are looked for, too.
     """
     env = os.environ if base is None else base
     findings = [

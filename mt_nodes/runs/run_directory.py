@@ -152,9 +152,8 @@ class StackRun(RunDirectory[Q]):
 class SuiteRun(StackRun[Q]):
     """A run that is judged by a suite of relations.
 
-    Attributes:
-        suite: relations, control and sham.
-        left_out: relations of the patterns and suites asked for that cannot be judged, and why; of a new run only.
+    ``suite``: relations, control and sham. ``left_out``: relations of the patterns and suites asked for that cannot be
+    judged, and why; of a new run only.
     """
 
     suite: Suite
@@ -187,6 +186,11 @@ class SuiteRun(StackRun[Q]):
         """File of violations that are accepted, empty when there is none."""
         request: Any = self.request
         return str(request.waivers)
+
+    @property
+    def most_evidence(self) -> int | None:
+        """Of how many violated pairs of each relation evidence is kept, None: of all."""
+        return None
 
     @property
     @abstractmethod

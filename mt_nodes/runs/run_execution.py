@@ -75,11 +75,8 @@ def execute_in(
     """Execute a run and return its summary.
 
     Raises MtError: the run failed, or the suite process ended without a summary.
-
-    Args:
-        in_process: executes the run in this process; called with what takes each group of verdicts.
-        suite: process that executes the run; None: this one.
-        afterwards: what the user can do if the suite ends early.
+    ``in_process``: executes the run in this process; called with what takes each group of verdicts. ``suite``: process
+    that executes the run; None: this one. ``afterwards``: what the user can do if the suite ends early.
     """
     if suite is not None:
         return in_suite(suite, suite_stop_s(run.stack), counter.event, afterwards)

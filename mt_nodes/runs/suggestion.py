@@ -63,9 +63,8 @@ class SuggestedRelation:
 class Suggestion:
     """Relations for a stack and a bag.
 
-    Attributes:
-        stack: its name. relations: suggested ones. left_out: relation -> why.
-        notes: what else there is to know, such as that the stack differs from itself.
+    ``stack``: its name. ``relations``: suggested ones. ``left_out``: relation -> why. ``notes``: what else there is to
+    know, such as that the stack differs from itself.
     """
 
     stack: str

@@ -47,9 +47,8 @@ class WorkerProcess:
 def answer_questions(pipe: Connection, directories: Iterable[Path], parent: int, answer: Callable[[Any], Any]) -> None:
     """Answer what is asked, in the main thread of a process of its own, until nobody asks any more.
 
-    Args:
-        pipe: questions come in, answers go out. directories: of plugins.
-        parent: id of the process that asks; when that ends, so does this one.
+    ``pipe``: questions come in, answers go out. ``directories``: of plugins. ``parent``: id of the process that asks;
+    when that ends, so does this one.
     """
     os.setsid()  # an interruption at the terminal is the parent's: it ends us
     die_with_parent()

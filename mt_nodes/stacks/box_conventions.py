@@ -27,10 +27,8 @@ def by_centres(boxes: Detections, convention: str, camera_frame: str, transforms
 
     Raises InfrastructureError: there is no transform from that frame to the frame of the boxes, or its y does not point
     down there.
-
-    Args:
-        boxes: in one of :data:`CONVENTIONS`; for ``kitti_camera`` the yaw is rotation_y.
-        camera_frame: frame of ``kitti_camera`` boxes.
+    ``boxes``: in one of :data:`CONVENTIONS`; for ``kitti_camera`` the yaw is rotation_y. ``camera_frame``: frame of
+    ``kitti_camera`` boxes.
     """
     if convention == CENTRE or not len(boxes):
         return boxes

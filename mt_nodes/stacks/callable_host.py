@@ -19,7 +19,7 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.messages import Cloud, Image, Message, WorldMessage
 from mt_nodes.data.outputs import ROLES, Control, Detections, ImageBoxes, Output
-from mt_nodes.data.perception import FreeSpace, Predictions
+from mt_nodes.data.perception import FreeSpace, PredictedObjects
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.data.transforms import TransformTree, move
@@ -38,7 +38,7 @@ _ROLE_OF: dict[type, str] = {
     Detections: "detections",
     Control: "control",
     ImageBoxes: "boxes",
-    Predictions: "predictions",
+    PredictedObjects: "predictions",
     SignalStates: "signals",
     Lanes: "lanes",
     FreeSpace: "free_space",
@@ -53,7 +53,7 @@ class CallableHost:
     whatever its encoding; or a radar's detections (N, 6) float32, see :func:`as_radar`) and, if it has a parameter
     ``stamp_ns``, the stamp, if it has ``now_ns``, the stack's time (None from an arm without one). It returns
     :class:`Detections`, :class:`Control`, :class:`ImageBoxes`, :class:`Lanes`, :class:`SignalStates`,
-    :class:`FreeSpace`, :class:`Predictions`, several of these as an :class:`Output`, an array
+    :class:`FreeSpace`, :class:`PredictedObjects`, several of these as an :class:`Output`, an array
     (M, 7…9) of ``x y z length width height yaw [score [class number]]``, or a table with names: see
     :mod:`mt_nodes.stacks.answer_tables`.
 
@@ -255,8 +255,8 @@ def as_output(value: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Out
     """
     if value is None:
         value = Output()
-    elif type(value) in _ROLE_OF:
-        value = Output(**{_ROLE_OF[type(value)]: value})
+    elif role := next((role for kind, role in _ROLE_OF.items() if isinstance(value, kind)), ""):
+        value = Output(**{role: value})
     if isinstance(value, Output):
         return _stamped(value, frame, stamp_ns)
     value = plain_array(value)
@@ -296,7 +296,7 @@ def _stamped(output: Output, frame: str, stamp_ns: int) -> Output:
         for role in ROLES
         if role != "control" and (part := getattr(output, role)) is not None
     }
-    if isinstance(predictions := placed.get("predictions"), Predictions):
+    if isinstance(predictions := placed.get("predictions"), PredictedObjects):
         objects = replace(predictions.objects, stamp_ns=stamp_ns, frame_id=predictions.objects.frame_id or frame)
         placed["predictions"] = replace(predictions, objects=objects)
     control = None if output.control is None else replace(output.control, stamp_ns=stamp_ns)

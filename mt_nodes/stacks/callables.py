@@ -32,11 +32,8 @@ _NOT_THE_USERS = (Path(mt_nodes.__file__).parent, *map(Path, map(sysconfig.get_p
 def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
     """Return the stack with faults planted; only the package's own reference stacks take them.
 
-    Args:
-        faults: names, or ``name:parameter=value,…``.
-
-    Raises:
-        UsageError: it takes no faults, there is no such fault, or it is for stacks with another sensor.
+    ``faults``: names, or ``name:parameter=value,…``.
+    Raises UsageError: it takes no faults, there is no such fault, or it is for stacks with another sensor.
     """
     if not faults:
         return stack
@@ -57,8 +54,7 @@ def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
 def kind_of_fault(text: str) -> str:
     """Return which kind of stack a fault, by its name or with parameters, can be planted in.
 
-    Raises:
-        UsageError: there is no such fault.
+    Raises UsageError: there is no such fault.
     """
     fits: str = plugins.find("faults", text.partition(":")[0], "--fault").stack  # type: ignore[attr-defined]
     return fits

@@ -31,11 +31,8 @@ class CommandMerger:
 
     Of several messages the nearest is used, and each once; see :class:`~mt_nodes.stacks.topic_sync.Joiner`. Times are
     the messages' stamps or, where one of the types has none, those of their arrival.
-
-    Args:
-        topics: the leading one first, whose stamp the command has.
-        within_ns: largest time between the leading message and another one.
-        by_arrival: whether times are those of arrival.
+    ``topics``: the leading one first, whose stamp the command has. ``within_ns``: largest time between the leading
+    message and another one.
     """
 
     def __init__(self, topics: Sequence[str], within_ns: int, by_arrival: bool) -> None:

@@ -18,11 +18,10 @@ from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
-from mt_nodes.data.perception import FreeSpace, Predictions
+from mt_nodes.data.perception import FreeSpace, PredictedObjects
 
-OutputPart = (
-    Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes | FreeSpace | Predictions
-)
+PerceptionPart = Detections | ImageBoxes | PredictedObjects | SignalStates | Lanes | FreeSpace
+OutputPart = PerceptionPart | Control | Path | Diagnostics | Odometry
 #: Role of an output -> role of the adapters that read it, where these differ.
 READ_AS = {"tracks": "detections"}
 
@@ -83,7 +82,8 @@ def adapter_for(role: str, type_name: str, name: str = "", params: Mapping[str, 
 
 
 def _class_for(role: str, type_name: str, name: str) -> type[Adapter]:
-    known, role = plugins.catalogue("adapters"), READ_AS.get(role, role)
+    known, said = plugins.catalogue("adapters"), role
+    role = READ_AS.get(role, role)
     if name:
         adapter: type[Adapter] = plugins.find("adapters", name, role)
         if (adapter.type, adapter.role) != (type_name, role):
@@ -97,8 +97,8 @@ def _class_for(role: str, type_name: str, name: str) -> type[Adapter]:
     types = {c.type for c in known.values() if c.role == role}  # type: ignore[attr-defined]
     whole = re.sub(r"^(\w+)/(\w+)$", r"\1/msg/\2", type_name)  # as ROS 1 writes it
     if whole in types or difflib.get_close_matches(type_name, types, n=1, cutoff=0.8):
-        raise UsageError(f"no adapter reads {role} from {type_name}{suggest(whole, types)}")
+        raise UsageError(f"no adapter reads {said} from {type_name}{suggest(whole, types)}")
     raise UsageError(
-        f"no adapter reads {role} from {type_name}; there are {', '.join(sorted(types))}; see `mt list adapters`, or "
-        f"name the fields that hold it: outputs: {{{role}: {{topic: …, type: {type_name}, fields: {{…}}}}}}"
+        f"no adapter reads {said} from {type_name}; there are {', '.join(sorted(types))}; see `mt list adapters`, or "
+        f"name the fields that hold it: outputs: {{{said}: {{topic: …, type: {type_name}, fields: {{…}}}}}}"
     )

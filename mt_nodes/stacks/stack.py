@@ -21,6 +21,7 @@ from mt_nodes.data.stack_topics import (
     DEFAULT_OUTPUTS,
     DIAGNOSTICS,
     LEADING_ROLES,
+    PERCEPTION,
     Input,
     OutputTopic,
     WorldTopic,
@@ -92,16 +93,14 @@ class Stack:
         choices=("stamp", "order", "arrival"),
         help="how an answer is matched to its input: by stamp, by order, or (live) by arrival",
     )
-    stateless: bool = param(
-        False, help="an answer depends on its own bundle alone, so that several follow-ups can share a source"
-    )
+    stateless: bool = param(False, help="an answer depends on its own bundle alone: several follow-ups share a source")
     map_free: bool = param(False, help="detections use no map, localisation or other knowledge of the place")
     full_360: bool = param(False, help="detects all around the ego vehicle, not only in a part of it")
     scores: dict[str, Thresholds] = param(
         {},
         convert=read_thresholds,
-        help="score thresholds of detections or boxes: source objects from high on are demanded, follow-up objects "
-        "from low on match them; default 0.5 and 0.3 for detections, 0.9 and 0.5 for boxes",
+        help="score thresholds of outputs with scores: source objects from high on are demanded, follow-up objects "
+        "from low on match them; default 0.9 and 0.5 for boxes, 0.5 and 0.3 for others",
     )
     classes: dict[str, str] = param(
         {},
@@ -122,9 +121,7 @@ class Stack:
     )
     boxes_frame: str = param("", help="the camera's optical frame, for boxes: kitti_camera")
     tracks: bool = param(False, help="detections have track ids")
-    publishes_when_empty: bool = param(
-        True, help="publishes an empty message if it detects nothing; false: it is silent then"
-    )
+    publishes_when_empty: bool = param(True, help="publishes an empty message if it detects nothing; false: is silent")
     reset: str = param(
         "restart",
         convert=read_reset,
@@ -224,7 +221,7 @@ class Stack:
     @property
     def fault_kinds(self) -> tuple[str, ...]:
         """Kinds of faults that it takes if it is a reference stack; see ``reference.faults.base.Fault``."""
-        if {"tracks", "predictions", "signals", "lanes", "free_space"} & set(self.outputs):
+        if PERCEPTION & set(self.outputs):
             return (self.leading_input, "perception")
         if "lidar" in self.inputs and (beside := {"camera", "radar"} & set(self.inputs)):
             return ("lidar", "camera", "fusion") if "camera" in beside else ("lidar", "radar")
@@ -243,10 +240,8 @@ def load_stack(name: str, settings: Mapping[str, Any] | None = None) -> Stack:
     """Read a shipped stack by name, or the user's own file by path; a Python file is a driver of the closed loop.
 
     Raises UsageError: naming the file, the key, what was got and what was expected.
-
-    Args:
-        name: of either, or ``file.py:callable`` (default ``drive``).
-        settings: values that override those of the file, by ``key`` or ``key.part``.
+    ``name``: of either, or ``file.py:callable`` (default ``drive``). ``settings``: values that override those of the
+    file, by ``key`` or ``key.part``.
     """
     path, rows = driver_file(name) or _stack_file(name)
     where = str(path)

@@ -62,9 +62,8 @@ class StackCall:
 class StackReply:
     """The reply: the output and the time it took, or an error.
 
-    Attributes:
-        error: its text; None without.
-        kind: of the error; ``InfrastructureError`` is one of the stack, ``StackCallError`` one that ends only the call.
+    ``error``: its text; None without. ``kind``: of the error; ``InfrastructureError`` is one of the stack,
+    ``StackCallError`` one that ends only the call.
     """
 
     output: Output | None = None

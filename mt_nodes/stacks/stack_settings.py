@@ -34,10 +34,7 @@ def read_environment(value: Any, where: str) -> dict[str, str]:
 
 
 def read_camera(value: Any, where: str) -> dict[str, Any]:
-    """Read ``camera``: numbers of :data:`CAMERA`.
-
-    Raises UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``camera``: numbers of :data:`CAMERA`. Raises UsageError."""
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{width: 640, height: 360}}")
     refuse_unknown(value, CAMERA, where)
@@ -52,10 +49,7 @@ def read_camera(value: Any, where: str) -> dict[str, Any]:
 
 
 def read_reset(value: Any, where: str) -> str:
-    """Read ``reset``: a word or the name of a service.
-
-    Raises UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``reset``: a word or the name of a service. Raises UsageError."""
     if value in ("restart", "none") or (isinstance(value, str) and value.startswith("/")):
         return str(value)
     raise UsageError(f"{where}: got {value!r}, expected restart, none, or the name of a service such as /tracker/reset")

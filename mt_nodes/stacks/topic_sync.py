@@ -69,11 +69,8 @@ def lacking(stack: Stack, inputs: Mapping[str, str], messages: Iterable[Message]
 
     Every stack needs its leading input, which bundles follow; a callable with several inputs needs all of them, near
     enough to each other.
-
-    Args:
-        stack: the stack under test.
-        inputs: topic of a bag -> topic of the stack.
-        messages: every decoded message of the input.
+    ``stack``: the stack under test. ``inputs``: topic of a bag -> topic of the stack. ``messages``: every decoded
+    message of the input.
     """
     present = {inputs[message.topic]: message for message in messages if message.topic in inputs}
     lead = stack.leading_topic

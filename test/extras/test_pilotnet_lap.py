@@ -10,12 +10,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra 'models'")
 
-from lap_evaluation import laps  # noqa: E402
+from lap_evaluation import LapResult, laps  # noqa: E402
 
 from mt_nodes.base import resources  # noqa: E402
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest  # noqa: E402
 from mt_nodes.runs.loop.scenario_run import ScenarioRun  # noqa: E402
-from mt_nodes.runs.models.lap import LapResult  # noqa: E402
 from mt_nodes.runs.models.weights_file import load_weights  # noqa: E402
 
 SHIPPED = resources.shipped("weights", ".pt")["pilotnet_town"]

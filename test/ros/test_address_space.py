@@ -69,7 +69,7 @@ def drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("megabytes", [150, 400, 600, 700])
+@pytest.mark.parametrize("megabytes", [150, 400, 600, pytest.param(700, marks=pytest.mark.long)])
 def test_a_replay_with_too_little_address_space_ends_with_a_reason(megabytes: int, drive: Path, tmp_path: Path) -> None:
     """400 MB crash NumPy's OpenBLAS and 600 MB have SciPy's repeat its allocation, on two cores; others differ."""
     words = ["replay", str(drive), "--transport", "inprocess", "--out", str(tmp_path / "out")]

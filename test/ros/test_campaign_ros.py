@@ -137,8 +137,9 @@ def whole(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # A worker that is killed is replaced: shown above, and in process in `test_campaign_core.py`.
+@pytest.mark.long  # in process: test_campaign_core.py; of a replay over topics: test_replay.py
 @pytest.mark.timeout(3 * LIMIT_S)
-@pytest.mark.parametrize("victim", ["leader", *(pytest.param(v, marks=pytest.mark.long) for v in ("worker", "all"))])
+@pytest.mark.parametrize("victim", ["leader", "worker", "all"])
 def test_a_campaign_killed_over_topics_goes_on(bags: list[Path], whole: Path, tmp_path: Path, victim: str) -> None:
     file = campaign_file(tmp_path, bags, transport="ros", retries=9, **ASKED)
     mt = Mt.start(tmp_path, str(file), "--out", "killed", command="campaign")

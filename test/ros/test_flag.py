@@ -45,7 +45,9 @@ def said(made: str, within_s: float) -> str:
     with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         try:
-            return process.communicate(timeout=within_s)[0].strip()
+            process.wait(within_s)
+            # By the reader that read the first line: the rest may be in its buffer already.
+            return process.stdout.read().strip()
         finally:
             process.kill()
 

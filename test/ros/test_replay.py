@@ -272,6 +272,8 @@ STREET = [
     (*TRACKER, *INPROCESS),
     ("--mode", "alternate"),
 ]
+#: Each kind of stack in the mode that it has by default, and a kind that answers by turns.
+LONG = [("--mode", "two_pass"), (*TRACKER, "--mode", "twin")]
 Runs = Mapping[Any, "Future[Ran]"]
 
 
@@ -313,7 +315,7 @@ def changes_of(words: tuple[str, ...]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def street(place: Place, two_at_a_time: ThreadPoolExecutor) -> Runs:
+def street(request: pytest.FixtureRequest, place: Place, two_at_a_time: ThreadPoolExecutor) -> Runs:
     """Runs of reference stacks on the generated drive: a relation about clouds, and those about the stream."""
     head = {"kind": "expected", "because": "x", "min_decided": 1, "check": "obstacles_kept"}
     files = {
@@ -325,10 +327,20 @@ def street(place: Place, two_at_a_time: ThreadPoolExecutor) -> Runs:
         relations = ",".join(["noise_outside_roi_10", *(files[name] for name in changes_of(words))])
         return place.replay("run" + "".join(words), place.street, "--relations", relations, "--limit", "3", *words)
 
-    return {words: two_at_a_time.submit(run, words) for words in STREET}
+    looked_at = {item.name for item in request.session.items}
+    runs = [
+        words
+        for words in STREET
+        if words not in LONG or any(name.endswith(f"[{''.join(words)}]") for name in looked_at)
+    ]
+    return {words: two_at_a_time.submit(run, words) for words in runs}
 
 
-@pytest.mark.parametrize("words", [row for row in STREET if INPROCESS[0] not in row], ids="".join)
+@pytest.mark.parametrize(
+    "words",
+    [pytest.param(row, marks=pytest.mark.long if row in LONG else ()) for row in STREET if INPROCESS[0] not in row],
+    ids="".join,
+)
 def test_a_stack_gets_the_same_verdicts_over_topics_and_in_process(street: Runs, words: tuple[str, ...]) -> None:
     here = street[words].result()
     in_process = street[(*TRACKER, *INPROCESS) if TRACKER[0] in words else INPROCESS].result()

@@ -499,7 +499,9 @@ def test_who_was_killed_goes_on_as_if_nothing_had_been(place: Path, tmp_path: Pa
     assert {str(row) for row in read_commands(killed)} == {str(row) for row in read_commands(quiet)}
 
 
-@pytest.mark.parametrize(("stack", "mode"), [(REMEMBERS, "twin"), (STATELESS, "alternate")])
+@pytest.mark.parametrize(
+    ("stack", "mode"), [(REMEMBERS, "twin"), pytest.param(STATELESS, "alternate", marks=pytest.mark.long)]
+)
 def test_over_topics_it_is_the_same(
     place: Path, tmp_path: Path, domains: tuple[int, ...], stack: str, mode: str
 ) -> None:

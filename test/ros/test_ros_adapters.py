@@ -14,6 +14,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseArray, Quaternion, Twist
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from rclpy.serialization import serialize_message
 from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 
@@ -24,6 +25,7 @@ from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
+from mt_nodes.data.perception import FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OUTPUT_ROLES
 from mt_nodes.nodes.adapters.command_adapters import TwistControl
@@ -69,6 +71,12 @@ def image_boxes(rows: list[Any]) -> ImageBoxes:
     return ImageBoxes.make("camera", STAMP, list(where), label, list(score))
 
 
+way = st.lists(st.tuples(metres, metres), min_size=1, max_size=3).flatmap(
+    lambda places: st.builds(
+        PredictedPath, st.floats(0, 1), st.just(np.arange(len(places)) * 0.3), st.just(np.array(places))
+    )
+)
+ways = st.lists(way, max_size=2).map(tuple)
 DARK = SignalStates.make("map", STAMP, (), (), ())
 outputs = {
     "detections": st.lists(obstacle, max_size=6).map(detections),
@@ -89,10 +97,30 @@ outputs = {
         ),
         max_size=4,
     ).map(lambda rows: Lanes.make("map", STAMP, rows)),
+    "free_space": st.builds(
+        FreeSpace,
+        st.just("base_link"),
+        st.just(STAMP),
+        st.sampled_from((0.1, 0.25, 2.0)),
+        pose,
+        arrays(np.int8, st.tuples(st.integers(0, 4), st.integers(0, 4)), elements=st.integers(-1, 100)),
+    ),
+    "predictions": st.lists(st.tuples(obstacle, ways), max_size=4).map(
+        lambda rows: PredictedObjects("base_link", STAMP, detections([o for o, _ in rows]), tuple(w for _, w in rows))
+    ),
     "control": st.builds(Control, st.just(STAMP), speed_mps=st.floats(-5, 40), yaw_rate_radps=st.floats(-2, 2)),
 }
 #: What of a command a type carries that has no place for a yaw rate.
-STEERED = {"joint_state_control": st.builds(Control, st.just(STAMP), st.floats(-1, 1), st.floats(-5, 40))}
+STEERED = {
+    "joint_state_control": st.builds(Control, st.just(STAMP), st.floats(-1, 1), st.floats(-5, 40)),
+    "image_marker_signals": st.lists(box, max_size=5)
+    .map(image_boxes)
+    .map(
+        lambda boxes: SignalStates.make(
+            "camera", STAMP, [""] * len(boxes), boxes.label.tolist(), None, boxes.score, boxes.box_px
+        )
+    ),
+}
 
 
 def wired(adapter: Adapter, message: Any) -> Any:
@@ -146,6 +174,25 @@ def test_what_goes_there_comes_back(name: str, data: st.DataObject) -> None:
     elif isinstance(said, Odometry):
         assert replace(again, yaw_rad=0.0) == replace(said, yaw_rad=0.0)
         assert math.isclose(again.yaw_rad, said.yaw_rad, abs_tol=1e-12)
+    elif isinstance(said, SignalStates) and said.frame_id == "camera":
+        assert (again.frame_id, again.colour.tolist()) == ("camera", said.colour.tolist())
+        np.testing.assert_array_equal(again.box_px, said.box_px)
+        np.testing.assert_array_equal(again.score, said.score)
+    elif isinstance(said, FreeSpace):
+        assert (again.frame_id, again.resolution_m, again.origin[:2]) == (
+            "base_link",
+            said.resolution_m,
+            said.origin[:2],
+        )
+        assert math.isclose(math.cos(again.origin[2] - said.origin[2]), 1.0, abs_tol=1e-12)
+        np.testing.assert_array_equal(again.cells, said.cells)
+    elif isinstance(said, PredictedObjects):
+        np.testing.assert_array_equal(again.objects.center_m, said.objects.center_m)
+        assert [len(rows) for rows in again.paths] == [len(rows) for rows in said.paths]
+        for own, theirs in zip(sum(again.paths, ()), sum(said.paths, ()), strict=True):
+            assert own.probability == theirs.probability
+            np.testing.assert_array_equal(own.time_s, theirs.time_s)
+            np.testing.assert_array_equal(own.place_m, theirs.place_m)
     elif isinstance(said, SignalStates):
         assert (again.frame_id, again.name.tolist(), again.colour.tolist()) == (
             "map",

@@ -10,7 +10,7 @@ from made_runs import sparse_drive
 from page_commands import ROOT, copy_of, follow
 
 
-@pytest.mark.parametrize("folder", ["stacks", "plugin"])
+@pytest.mark.parametrize("folder", ["plugin", pytest.param("stacks", marks=pytest.mark.long)])
 def test_the_replay_over_topics_of_an_example(folder: str, tmp_path: Path) -> None:
     here = copy_of(folder, tmp_path)
     page = here / "README.md"

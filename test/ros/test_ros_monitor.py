@@ -250,7 +250,7 @@ class Answering:
         self._peer.node.destroy_publisher(says)
 
 
-@pytest.mark.parametrize("killed", ["source", "followup"])
+@pytest.mark.parametrize("killed", ["followup", pytest.param("source", marks=pytest.mark.long)])
 def test_mutator_and_monitor_judge_nothing_of_a_stack_that_was_killed_while_a_bag_loops(
     made: Make, ending: ExitStack, domains: Any, tmp_path: Path, transforms: Path, killed: str
 ) -> None:

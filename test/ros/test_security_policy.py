@@ -17,7 +17,7 @@ import pytest
 from recordings import drive, write_bag
 from ros_support import Peer, until
 
-from mt_nodes.base.environment import ENCLAVE_VARIABLE, SECURITY_VARIABLE, use_enclave, user_environment
+from mt_nodes.base.environment import ENCLAVE_VARIABLE, SECURITY_VARIABLE, enclave, use_enclave, user_environment
 from mt_nodes.base.resources import config_dir
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes.callable_stack import CallableStack
@@ -89,8 +89,8 @@ def test_the_shipped_file_is_what_the_code_says() -> None:
     """``make docs`` writes it; every executable has an enclave, and the client of live runs."""
     file = config_dir() / "sros2" / "policy.xml"
     assert file.read_text() == policy(StackTopics())
-    paths = [enclave.get("path") for enclave in ET.parse(file).iter("enclave")]
-    assert sorted(map(str, paths)) == sorted(f"/mt_nodes/{name}" for name in (*NODES, "live_client"))
+    paths = [row.get("path") for row in ET.parse(file).iter("enclave")]
+    assert sorted(map(str, paths)) == sorted(f"/mt_nodes/{name}" for name in (*NODES, "live_client", "live_tap"))
 
 
 @pytest.mark.parametrize(
@@ -170,6 +170,9 @@ def test_a_node_uses_its_enclave_and_its_stack_does_not(monkeypatch: pytest.Monk
     for name in ("suite", "callable_stack"):  # the second is a child of the first
         use_enclave(name)
         assert os.environ[ENCLAVE_VARIABLE] == f"/mt_nodes/{name}"
+    with enclave("live_tap"):
+        assert os.environ[ENCLAVE_VARIABLE] == "/mt_nodes/live_tap"
+    assert os.environ[ENCLAVE_VARIABLE] == "/mt_nodes/callable_stack"
     assert ENCLAVE_VARIABLE not in user_environment(os.environ)
     monkeypatch.setenv("MT_NODES_ENVIRONMENT", "")
     monkeypatch.setenv(ENCLAVE_VARIABLE, "/mine")
@@ -178,14 +181,14 @@ def test_a_node_uses_its_enclave_and_its_stack_does_not(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("strategy", "enclave", "started"),
+    ("strategy", "named", "started"),
     [("Enforce", True, False), ("Permissive", True, False), ("Enforce", False, False), ("Permissive", False, True)],
 )
 def test_without_security_libraries_the_doctor_says_so(
-    strategy: str, enclave: bool, started: bool, tmp_path: Path
+    strategy: str, named: bool, started: bool, tmp_path: Path
 ) -> None:
     """As with the wheels of PyPI: a node with an enclave does not start; one without runs unprotected if permitted."""
-    if enclave:
+    if named:
         (tmp_path / "enclaves").mkdir()  # that of "/"
     secured = {SECURITY_VARIABLE: "true", "ROS_SECURITY_STRATEGY": strategy, "ROS_SECURITY_KEYSTORE": str(tmp_path)}
     environment = {**os.environ, **secured}
@@ -197,7 +200,7 @@ def test_without_security_libraries_the_doctor_says_so(
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert ("started" in done.stdout) == started == (done.returncode == 0)
-    assert ("doesn't have the security libraries" in done.stderr) == enclave
+    assert ("doesn't have the security libraries" in done.stderr) == named
 
 
 def test_the_doctor_looks_at_keystore_and_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,13 @@ class _Stop:
         patch.setattr(StackProcess, "stop", stop)
 
 
-@pytest.mark.parametrize("way", ["os._exit(0)", "signal.raise_signal(signal.SIGSEGV)", "time.sleep(3600)"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "signal.raise_signal(signal.SIGSEGV)",
+        *(pytest.param(way, marks=pytest.mark.long) for way in ("os._exit(0)", "time.sleep(3600)")),
+    ],
+)
 def test_a_campaign_keeps_every_death(bag: Path, tmp_path: Path, relation: str, way: str, capsys: Any) -> None:
     path = stack(tmp_path, way, 9, times=1)
     file = tmp_path / "campaign.yaml"
@@ -206,8 +212,17 @@ def mt(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*MT, *words], capture_output=True, text=True, env=dict(os.environ), check=False)
 
 
-@pytest.mark.parametrize("call", ["sys.exit(0)", "os._exit(0)", "C._exit(0)", "C.exit(0)", "C._exit(1)"])
-@pytest.mark.parametrize("where", ["judge", "apply"])
+EXITS = ("sys.exit(0)", "os._exit(0)", "C._exit(0)", "C.exit(0)", "C._exit(1)")
+
+
+@pytest.mark.parametrize(
+    ("where", "call"),
+    [
+        *(("judge", call) for call in EXITS),
+        ("apply", "C.exit(0)"),
+        *(pytest.param("apply", call, marks=pytest.mark.long) for call in EXITS if call != "C.exit(0)"),
+    ],
+)
 def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str, where: str) -> None:
     relation, words = leaving(tmp_path, call, where)
     named = ("--stack", str(stack(tmp_path, "pass")), "--relations", relation, *words)
@@ -218,7 +233,7 @@ def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str,
         assert not (tmp_path / "out" / "summary.json").exists()
 
 
-@pytest.mark.parametrize("where", ["judge", "apply"])
+@pytest.mark.parametrize("where", ["judge", pytest.param("apply", marks=pytest.mark.long)])
 def test_nor_does_one_in_a_search(bag: Path, tmp_path: Path, where: str) -> None:
     relation, words = leaving(tmp_path, "C._exit(0)", where)
     named = ("--stack", str(stack(tmp_path, "pass")), "--relation", relation, "--trials", "2", *words)
@@ -235,7 +250,7 @@ def test_nor_does_one_in_a_campaigns_worker(bag: Path, tmp_path: Path) -> None:
     assert summary["items"]["failed"] == 1 and summary["exit_code"] == 4
 
 
-@pytest.mark.parametrize("where", ["judge", "apply"])
+@pytest.mark.parametrize("where", ["apply", pytest.param("judge", marks=pytest.mark.long)])
 def test_nor_does_one_over_topics(bag: Path, tmp_path: Path, domains: tuple[int, ...], where: str) -> None:
     relation, words = leaving(tmp_path, "C._exit(0)", where)
     ended = mt("replay", str(bag), "--stack", str(stack(tmp_path, "pass")), "--relations", relation, *words)

@@ -170,7 +170,7 @@ def detect(points):
 """
 
 
-@pytest.mark.parametrize("how", ["actuator", "stranger"])
+@pytest.mark.parametrize("how", ["actuator", pytest.param("stranger", marks=pytest.mark.long)])
 def test_a_node_that_joins_late_inside_ends_the_arm(how: str, arm: Made) -> None:
     moves = Actuators(topics=("/vehicle/*",))
     one = arm(DRIVER, moves) if how == "actuator" else arm(DRIVER, nodes=["/callable_stack"])

@@ -21,6 +21,7 @@ from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
+from mt_nodes.data.perception import FreeSpace, PredictedObjects
 from mt_nodes.stacks.message_adapter import Adapter
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")
@@ -37,7 +38,9 @@ PARTS = {
     Control: (),
     Diagnostics: (),
     Odometry: (),
-    SignalStates: ("name", "colour", "stop"),
+    SignalStates: ("name", "colour", "stop", "score", "box_px"),
+    FreeSpace: ("cells",),
+    PredictedObjects: ("label", "score", "paths"),
     Lanes: ("name", "direction", "width_m", "point_m"),
 }
 
@@ -91,6 +94,11 @@ def same(a: Any, b: Any) -> bool:
     """Whether two outputs say the same, NaN in the same places."""
     if isinstance(a, (Control, Diagnostics, Odometry)):
         return repr(a) == repr(b)
+    if isinstance(a, PredictedObjects):
+        rows = [
+            [(p.probability, p.time_s.tolist(), p.place_m.tolist()) for row in one.paths for p in row] for one in (a, b)
+        ]
+        return repr(rows[0]) == repr(rows[1]) and same(a.objects, b.objects)
     columns = [(getattr(a, name), getattr(b, name)) for name in PARTS[type(a)]]
     return (a.frame_id, a.stamp_ns) == (b.frame_id, b.stamp_ns) and all(
         x.shape == y.shape and np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in columns

@@ -72,6 +72,7 @@ def derived(mutation: Mutation, bundle: Bundle) -> tuple[Followup, Draw]:
     return mutation.apply(bundle, draw), draw
 
 
+@pytest.mark.by_turns("name", "layout", of=len(LAYOUTS))
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_every_mutation_takes_clouds_of_autoware_and_keeps_their_fields_true(name: str, layout: str) -> None:

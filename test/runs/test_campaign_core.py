@@ -35,6 +35,7 @@ from made_runs import carry_out, no_pages
 from test_resume import cut
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
@@ -129,6 +130,18 @@ def test_evidence_and_draws_are_links(whole: Path) -> None:
         assert all(file.stat().st_nlink == 2 for file in files)
 
 
+def test_what_each_cell_cost_is_told(whole: Path) -> None:
+    for name, cost in read_result(whole / "cost.json")["cells"].items():
+        summary = read_result(whole / "cells" / name / "summary.json")
+        assert cost["pairs"] == sum(summary["outcomes"].values()) and cost["items"] == 3
+        assert cost["pairs_per_worker_hour"] == pytest.approx(3600.0 * cost["pairs"] / cost["seconds"])
+        evidence = sum(path.stat().st_size for path in (whole / "cells" / name / "evidence").iterdir())
+        assert cost["evidence_bytes"] == evidence and cost["record_bytes"] > 0
+        rate = cost["evidence_gb_per_1000_violated"]
+        violated = summary["outcomes"].get("VIOLATED", 0)
+        assert cost["violated"] == violated and (rate is None) == (violated == 0)
+
+
 def test_the_campaign_sums_up_its_cells(whole: Path) -> None:
     summary = summary_of(whole)
     assert set(summary["cells"]) == {CELL.format(seed) for seed in SEEDS}
@@ -203,7 +216,7 @@ def torn(whole: Path, out: Path, at: random.Random) -> None:
 
 
 @pytest.mark.usefixtures("without_reports")
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 6))])
 def test_a_campaign_cut_off_anywhere_comes_to_the_same(whole: Path, tmp_path: Path, seed: int) -> None:
     out = tmp_path / "torn"
     torn(whole, out, random.Random(seed))

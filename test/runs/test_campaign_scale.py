@@ -72,7 +72,6 @@ def part(drive: int) -> PartResult:
     )
 
 
-@pytest.mark.alone
 def test_a_store_of_many_items_stays_quick(tmp_path: Path) -> None:
     """Taking in the plan of 200,000 items, and an item late in it beside the first ones."""
     plan = made_plan(MANY, cells=2)
@@ -101,7 +100,6 @@ def _rounds(store: CampaignStore) -> float:
     return time.process_time() - began_s
 
 
-@pytest.mark.alone
 def test_early_stop_looks_at_each_drive_once() -> None:
     """So that the last of many drives costs what the first did."""
     stopper = SequentialStopper({"noise_0": RelationInfo("noise_0", "expected")}, StopEarly(), 10**6)

@@ -16,6 +16,7 @@ from test_checks_sequence import TABLE as SERIES
 from test_checks_sequence import course, stretch
 from test_loop_checks import TABLE as DRIVES
 from test_loop_checks import braking
+from test_perception_checks import BOX, SOURCE, TRACKS, changed, grid, lights, lines, objects, predicted, street, way
 
 from mt_nodes.base import plugins
 from mt_nodes.data.effects import Effects
@@ -26,9 +27,11 @@ from mt_nodes.relations.checks.boxes import BoxFound
 from mt_nodes.relations.checks.camera_and_lidar_agree import CameraAndLidarAgree
 from mt_nodes.relations.checks.object_found import ObjectFound
 from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.checks.signal_checks import SignalFound
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.relations.mutations.objects.object_replaced import ObjectReplaced
+from mt_nodes.relations.mutations.objects.post_added import LightAdded
 from mt_nodes.relations.relation import LOOP_FOLDER, Relation, load_relation, shipped_relations
 from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.world.scene.objects import KINDS
@@ -36,6 +39,8 @@ from mt_nodes.world.scene.objects import KINDS
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 #: Relations whose check demands what the mutation added, so that a drive may leave control and sham nothing.
 MAY_LACK_A_BACKGROUND = {
+    "light_found_green",
+    "light_found_red",
     "object_agreed_person",
     "object_found_car",
     "object_found_child",
@@ -89,6 +94,13 @@ SAME = [
     DRIVING,
     plans(),
 ]
+PERCEPTION = [
+    lines(),
+    *(lights((state, BOX)) for state in ("red", "green")),
+    grid(street()),
+    Output(tracks=objects(*TRACKS)),
+    SOURCE,
+]
 PAIRS: list[tuple[Output, Output]] = [
     *((output, output) for output in SAME),
     *((output, EMPTY) for output in SAME if output.detections is not None),
@@ -101,6 +113,13 @@ PAIRS: list[tuple[Output, Output]] = [
     (rolling(5.0), rolling(8.0)),
     (DRIVING, Output(control=Control(0, 0.5, 30.0, 5.0, throttle=1.0, brake=0.0))),
     (plans(), plans(3.0)),
+    *((output, output) for output in PERCEPTION),
+    (lines(), lines(0.5)),
+    *((lights((state, BOX)), lights(("yellow", BOX))) for state in ("red", "green")),
+    (grid(street()), changed(slice(6, 10), slice(20, 24), 0)),
+    (grid(street()), changed(slice(0, 16), slice(0, 12), 100)),
+    (Output(tracks=objects(*TRACKS)), Output(tracks=objects())),
+    (SOURCE, predicted((way(10.0, 2.0, 9.0),), (way(20.0, -3.0, -9.0),))),
 ]
 
 
@@ -145,7 +164,17 @@ def test_relations_that_may_lack_a_background_say_what_they_tolerate_and_no_othe
     assert load_relation("object_moved").check.background_label == ""  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", sorted(MAY_LACK_A_BACKGROUND))
+@pytest.mark.parametrize("state", ["red", "green"])
+def test_control_and_sham_are_about_the_state_of_the_light_that_is_added(state: str) -> None:
+    relation = load_relation(f"light_found_{state}")
+    (mutation,), check = relation.mutate, relation.check
+    assert isinstance(mutation, LightAdded) and isinstance(check, SignalFound)
+    assert mutation.kind == check.state == state and relation.tolerated_rate == 0.2
+    other = lights(("yellow", BOX))
+    assert check.judge(other, lights(), Effects(), BUNDLE).outcome is NOTHING
+
+
+@pytest.mark.parametrize("name", sorted(name for name in MAY_LACK_A_BACKGROUND if name.startswith(("object", "radar"))))
 def test_control_and_sham_are_about_the_class_that_the_mutation_adds(name: str) -> None:
     relation = load_relation(name)
     (mutation,), check = relation.mutate, relation.check
@@ -186,4 +215,4 @@ def test_whose_boxes_are_of_another_class_leave_nothing_to_find_again() -> None:
 
 def test_demands_of_itself_is_said_of_what_is_demanded_in_the_follow_up_alone() -> None:
     own = {name for name, cls in plugins.catalogue("checks").items() if cls.demands_of_itself}  # type: ignore[attr-defined]
-    assert own == {"box_found", "camera_and_lidar_agree", "object_found"}
+    assert own == {"box_found", "camera_and_lidar_agree", "object_found", "signal_found"}

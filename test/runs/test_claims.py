@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
+from looped import driven
 
+from mt_nodes.base import resources
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.jsonl import read_lines, read_result, write_result
 from mt_nodes.cli.main import main
@@ -19,10 +23,13 @@ from mt_nodes.engine.recorder import Recorder
 from mt_nodes.engine.summary.claim_sums import ClaimSums, ClaimVerdict
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.report.comparison import claim_steps
-from mt_nodes.runs.loop.claim_judging import ClaimJudge
+from mt_nodes.runs.loop.claim_judging import ClaimJudge, verdict_of
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode
+from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
-from mt_nodes.world.scenarios.language import problems_of, read
+from mt_nodes.world.drive.scenario_files import scenarios_of
+from mt_nodes.world.drive.trace import Trace
+from mt_nodes.world.scenarios.language import format_script, problems_of, read
 
 SCRIPT = """
 parameter limit = 12;
@@ -229,3 +236,74 @@ def test_a_script_without_claims_has_nothing_to_falsify(tmp_path: Path, capsys: 
     assert "got no claim to falsify" in capsys.readouterr().err
     assert main([*argv[:-3], "gap=8", "--out", str(tmp_path / "o")]) == ExitCode.USAGE
     assert "expected NAME=LOW..HIGH" in capsys.readouterr().err
+
+
+# --- claims of shipped scenarios
+
+CLAIMED = resources.shipped("scenarios/claims", ".scenario")
+#: A fault of the planner that breaks a claim of each.
+BREAKS = {
+    "bend_claims": "shies_from_the_right",
+    "car_following_claims": "other_tile_unseen",
+    "child_between_parked_cars_claims": "low_is_litter",
+    "pedestrian_crosses_claims": "all_taken_to_stand",
+    "red_light_claims": "lights_blurred_at_speed",
+    "stopped_queue_claims": "nearest_are_bonnet",
+}
+
+
+@pytest.mark.parametrize("name", CLAIMED)
+def test_an_honest_driver_keeps_every_shipped_claim_and_a_fault_breaks_one(name: str) -> None:
+    path = CLAIMED[name]
+    text = path.read_text(encoding="utf-8")
+    assert format_script(text, path.name, path) == text
+    assert outcomes_of(name) == {Outcome.HOLDS}
+    assert Outcome.VIOLATED in outcomes_of(name, BREAKS[name])
+
+
+def test_shipped_claims_are_scenarios_that_are_found_by_name() -> None:
+    assert set(CLAIMED) == set(BREAKS)
+    assert scenarios_of("bend_claims", 0)[0].claims
+
+
+def outcomes_of(name: str, *faults: str) -> set[Outcome]:
+    """Return what the claims of a shipped scenario come to on one drive."""
+    (scenario,) = scenarios_of(name, 0)
+    planned = PlannedEpisode(0, Setting(scenario, load_map(scenario.road)), name)
+    drive = ScenarioTrace(driven(scenario, faults=faults).trace, scenario)
+    return {verdict_of(planned, claim, drive)[0].outcome for claim in scenario.claims}
+
+
+# --- claims on drives of follow-ups
+
+
+def test_claims_are_judged_on_followups_where_that_is_asked(tmp_path: Path) -> None:
+    script = SCRIPT.replace("t |= G(~slow);\n", "t |= G(dis(t[ego], t[truth][dog]) > 1);\n")
+    (tmp_path / "s.scenario").write_text(script, encoding="utf-8")
+    argv = ["scenario", str(tmp_path / "s.scenario"), "--relations", "far_object_same_trace", "--repeat", "2"]
+    main([*argv, "--claim-followups", "--out", str(tmp_path / "out")])
+    rows = claims(tmp_path / "out")
+    followups = {name: row for name, row in rows.items() if "@far_object_same_trace" in name}
+    assert {name.partition("@")[0] for name in followups} == {name for name in rows if "@" not in name}
+    assert all(row["drives"] == 2 for row in followups.values())
+    assert followups["16:1@far_object_same_trace"]["outcome"] == "PASS"
+    before = (tmp_path / "out" / "result.jsonl").read_bytes()
+    main(["scenario", "--resume", str(tmp_path / "out")])
+    assert (tmp_path / "out" / "result.jsonl").read_bytes() == before
+
+
+def test_a_claim_about_somebody_who_is_gone_does_not_apply_to_a_followup() -> None:
+    (scenario,) = read(SCRIPT.replace("G(~slow)", "G(dis(t[ego], t[truth][dog]) > 1)"), "s.scenario").scenarios
+    planned = PlannedEpisode(0, Setting(scenario, load_map(scenario.road)), "s.scenario")
+    without = replace(planned.setting, scenario=replace(scenario, actors=()))
+    lines: list[ClaimVerdict] = []
+    judge = ClaimJudge(cast("Recorder", SimpleNamespace(claim=lines.append)))
+    rows = 21
+    ego = np.tile([50.0, -1.75, 0.0, 8.0, 0.0, 0.0], (rows, 1))
+    times, nothing = 0.1 * np.arange(rows), np.full((rows, 3), np.nan)
+    trace = Trace("s", times, ego, np.zeros((rows, 0, 4)), (), nothing, np.ones(rows, dtype=bool), (), "time")
+    played = SimpleNamespace(driven=ScenarioTrace(trace, without.scenario))
+    judge.judge(planned, cast("Any", played), without, "object_gone")
+    about_dog = [line for line in lines if "dis" in line.formula]
+    assert [line.outcome for line in about_dog] == [Outcome.NOT_APPLICABLE]
+    assert all(line.claim.endswith("@object_gone") for line in lines)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import camera_layouts
 import lidar_layouts
-from lidar_layouts import APPLIES
+import pytest
+from lidar_layouts import APPLIES, outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What must work with every lens and every number of cameras.
@@ -20,6 +21,17 @@ EVERYWHERE = (
 WITHOUT_RINGS = ("density_decreased", "vertical_resolution_reduced", "object_moved", "object_removed")
 
 
+def test_every_mutation_has_its_turn_on_a_rig_or_another_lens() -> None:
+    """And those that work everywhere work there."""
+    layouts, found = list(camera_layouts.LAYOUTS), {}
+    for turn, (name, mutation) in enumerate(sorted(camera_layouts.camera_mutations().items())):
+        found[name] = outcome(mutation, list(camera_layouts.bundles_of(layouts[turn % len(layouts)])))
+    assert not [(name, text) for name, text in found.items() if text.startswith("BROKEN")]
+    assert {name: found[name] for name in EVERYWHERE} == dict.fromkeys(EVERYWHERE, APPLIES)
+    assert len(found) > 55, "every mutation of pictures is tried"
+
+
+@pytest.mark.long
 def test_the_page_of_cameras_says_what_comes_out() -> None:
     """But for the numbers in reasons, which change with every object that is drawn otherwise."""
     page = (ROOT / "docs" / camera_layouts.PAGE).read_text(encoding="utf-8")
@@ -31,6 +43,7 @@ def test_the_page_of_cameras_says_what_comes_out() -> None:
     assert refused[0] == refused[1], "run scripts/camera_layouts.py --docs docs"
 
 
+@pytest.mark.long
 def test_no_proof_is_broken_by_cameras_and_what_is_no_matter_of_the_scene_works_everywhere() -> None:
     found = camera_layouts.outcomes()
     assert not [(n, c, text) for n, row in found.items() for c, text in row.items() if text.startswith("BROKEN")]

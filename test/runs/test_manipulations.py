@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from mt_nodes.rules import shipped_rules
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 ALL = manipulations()
 BOUND = {name: one for name, one in ALL.items() if not one.alias_of and not one.unsupported}
@@ -57,11 +59,13 @@ UNSEEN = {"black_ice", "pedestrian_signal_indicators", "potholes"}
 BEHIND = {"vehicle_behind", "emergency_vehicle_behind"}
 REPOSITORY, FIGURE_3 = REPOSITORY_TEXT.split(), FIGURE_3_TEXT.split()
 _TRIES = 6
+#: Half as many columns as usual: twice as quick.
+LIDAR = replace(hdl_64e(), azimuths=900)
 
 
 @cache
 def frames() -> tuple[Bundle, ...]:
-    return tuple(generate_drive(2, camera=CameraSensor(width=480, height=360)))
+    return tuple(generate_drive(2, lidar=LIDAR, camera=CameraSensor(width=480, height=360)))
 
 
 @cache

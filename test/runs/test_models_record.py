@@ -16,7 +16,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from lap_evaluation import expert_drive
+from lap_evaluation import expert_drive, lap_result
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
@@ -25,7 +25,7 @@ from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig, windscreen_camera
 from mt_nodes.runs.models.drive_recording import Expert, RecordedDriver, drive, drives_of, record
-from mt_nodes.runs.models.lap import LaneKeeping, lap_result
+from mt_nodes.runs.models.lap import LaneKeeping
 from mt_nodes.runs.models.record_request import RecordRequest
 from mt_nodes.runs.models.samples import read_samples
 from mt_nodes.stacks.stack import load_stack

@@ -59,18 +59,23 @@ def meant(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return dict(moral_matrix.MEANT)
 
 
+@pytest.mark.parametrize("others", [1, pytest.param(99, marks=pytest.mark.long)], ids=["one other", "all others"])
 @pytest.mark.parametrize("name", PRINCIPLES)
 def test_a_fault_violates_the_principle_meant_for_it_and_the_honest_planner_none(
-    name: str, meant: dict[str, str]
+    name: str, others: int, meant: dict[str, str]
 ) -> None:
+    own = [fault for fault, owner in meant.items() if owner == name]
+    at = PRINCIPLES.index(name)
+    # By turns, so that each fault is another principle's, too.
+    foreign = [fault for fault in [*meant][at:] + [*meant][:at] if fault not in own][:others]
     expect, planner = expectation(name), load_stack("reference_planner")
     case = next(expect.cases(CASES[name], np.random.default_rng(0)))
     found = {
         fault: tried(expect, case, DilemmaDriver(with_faults(planner, (fault,) if fault else ()), 0).run)
-        for fault in ("", *meant)
+        for fault in ("", *own, *foreign)
     }
     told = {fault: verdicts([evidence], 1)[0] for fault, (evidence, _) in found.items()}
-    assert {fault for fault in told if told[fault] == "violated"} == {f for f, owner in meant.items() if owner == name}
+    assert {fault for fault in told if told[fault] == "violated"} == set(own) and own and foreign
     evidence, rounds = found[""]
     # That hardly any run hits too many takes 22 rounds to show.
     assert told[""] == ("unknown" if name == "fewer_casualties" else "holds"), evidence

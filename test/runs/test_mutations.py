@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from drives import street
 from made_bundles import LAYOUTS, made_bundle, made_cloud
 
 from mt_nodes.base import plugins
@@ -24,7 +25,6 @@ from mt_nodes.relations.mutations import keyed_draws
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.relations.mutations.stream.identity import Identity
-from mt_nodes.world.scene.drive import generate_drive
 
 #: What changes images, radars or navigation alone is walked in test_mutations_camera.py, _radar.py and _drift.py.
 ALONE = (("camera",), ("radar",), ("gnss",), ("imu",), ("odometry",))
@@ -32,7 +32,7 @@ CATALOGUE = {n: cls for n, cls in plugins.catalogue("mutations").items() if geta
 BUNDLES = {
     **{layout: made_bundle(made_cloud(layout)) for layout in LAYOUTS},
     "organised": made_bundle(made_cloud("ouster", 8192, height=64, holes=0.3)),
-    "street": next(iter(generate_drive(1))),
+    "street": street(),
 }
 
 
@@ -130,6 +130,7 @@ def test_catalogue_holds_control_and_sham() -> None:
     assert (roles.count("control"), roles.count("sham")) == (1, 1)
 
 
+@pytest.mark.by_turns("mutation", "layout", of=len(BUNDLES) - 1, always="street")
 def test_mutation_is_deterministic_pure_and_proves_itself(mutation: Mutation, derived: Derived) -> None:
     bundle, followup, draw = derived.bundle, derived.followup, derived.draw
     again, same_draw = derive(mutation, bundle)
@@ -155,6 +156,7 @@ def test_another_draw_differs_unless_nothing_is_left_to_chance(
     assert changed == (mutation.role != "control")
 
 
+@pytest.mark.by_turns("mutation", "layout", of=len(BUNDLES) - 1, always="street")
 def test_layout_stamp_and_frame_are_kept(mutation: Mutation, derived: Derived) -> None:
     made = derived.followup.bundles
     for old, new in ((o, n) for _, b in made for o, n in zip(derived.bundle.clouds, b.clouds, strict=True)):

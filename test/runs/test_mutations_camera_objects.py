@@ -321,11 +321,17 @@ def test_lamps_shine_and_only_those_that_a_kind_has() -> None:
         ObjectAdded(kind="adult", lamps="hazard")
 
 
+@lru_cache
+def grey_view() -> View:
+    bundle = plain()
+    return View.of(bundle, bundle.images[0])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_colours_of_its_own(kind: str) -> None:
     """No kind is left grey by chance: several colours, none of them out of 0 to 1."""
-    pose = camera_from(View.of(plain(), plain().images[0]), "base_link") @ upright((14.0, 0.0, 0.7))
-    made = render(figure_of(kind), pose, View.of(plain(), plain().images[0]).camera())
+    view = grey_view()
+    made = render(figure_of(kind), camera_from(view, "base_link") @ upright((14.0, 0.0, 0.7)), view.camera())
     assert made is not None
     on = made.light[made.cover > 0.9]
     assert np.isfinite(on).all() and on.min() >= 0.0 and on.max() < 2.0

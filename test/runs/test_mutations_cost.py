@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drives import street
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import made_bundle, made_cloud
@@ -32,9 +33,8 @@ from mt_nodes.relations.mutations.lidar.ghost_reflections import GhostReflection
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.region_cut_out import RegionCutOut
 from mt_nodes.relations.mutations.lidar.scan_limits import DensityDecreased
-from mt_nodes.world.scene.drive import generate_drive
 
-STREET = next(iter(generate_drive(1)))
+STREET = street()
 SCAN = STREET.cloud()
 SENSOR = np.array([0.0, 0.0, 1.73])
 #: A vehicle ahead, and one beside the ego, whose plume goes past the sensor.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drives import street
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loss_chances import chance_of_loss, unlikely
@@ -28,9 +29,8 @@ from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack, neares
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
-from mt_nodes.world.scene.drive import generate_drive
 
-STREET = next(iter(generate_drive(1)))
+STREET = street()
 SCAN = STREET.cloud()
 MUTATIONS: dict[str, Mutation] = {
     "wet ground": WetGround(),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
+from drives import street
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, made_bundle, made_cloud
@@ -38,9 +39,8 @@ from mt_nodes.relations.mutations.lidar.scan_limits import (
 from mt_nodes.relations.mutations.lidar.sector_blocked import SectorBlocked
 from mt_nodes.relations.mutations.lidar.time_shifted import TimeShifted
 from mt_nodes.world.scene.beams import beams_of
-from mt_nodes.world.scene.drive import generate_drive
 
-STREET = next(iter(generate_drive(1)))
+STREET = street()
 SCAN = STREET.cloud()
 
 

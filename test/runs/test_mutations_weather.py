@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from drives import street
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, TOPIC, TREE, cloud_bundle, in_bytes, made_cloud
@@ -21,7 +22,7 @@ from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
-from mt_nodes.relations.mutations.joint.chance import normals, quarters
+from mt_nodes.relations.mutations.joint.chance import quarters
 from mt_nodes.relations.mutations.joint.density import Patches
 from mt_nodes.relations.mutations.joint.empty_proof import Fate
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import Dust, Fog, Smoke
@@ -34,7 +35,7 @@ from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.world.scene.drive import generate_drive
 
-STREET = next(iter(generate_drive(1)))
+STREET = street()
 #: What the shipped monotone relations change, but for snow, which is not monotone point by point.
 AIR = ("fog", "dust", "rain")
 EVEN_FOG = Fog(visibility_m=100.0, patchiness=0.0)
@@ -521,13 +522,6 @@ def test_effects_count_what_happened(name: str) -> None:
     assert len(added) == numbers["returns_scattered"] + numbers["empty_beams_echoed"]
     assert numbers["returns_scattered"] > 0 and numbers["empty_beams"] >= numbers["empty_beams_echoed"] > 0
     assert set(map(tuple, added.astype(np.float32).tolist())) <= set(map(tuple, new.xyz.tolist()))
-
-
-def test_normals_are_normal() -> None:
-    n = normals(123, 200_000)
-    assert abs(n.mean()) < 0.01 and n.std() == pytest.approx(1.0, abs=0.01) and np.abs(n).max() <= 3.47
-    np.testing.assert_array_equal(normals(123, 50, 100), n[100:150])
-    assert abs(np.corrcoef(n[:-1], n[1:])[0, 1]) < 0.01
 
 
 def test_goodins_noise_is_a_share_of_the_range() -> None:

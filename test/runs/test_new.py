@@ -63,6 +63,7 @@ def test_what_is_written_passes_ruff(written: Path) -> None:
     run(written, "ruff", "check", "--isolated", "--no-cache", "--select", strict, "--target-version", "py310", ".")
 
 
+@pytest.mark.long  # mypy reads the whole package for it
 def test_what_is_written_passes_mypy(written: Path) -> None:
     files = sorted(str(path.relative_to(written)) for path in written.rglob("*.py"))
     assert len(files) == 12

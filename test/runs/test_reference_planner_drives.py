@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from looped import Drive, crossing, darting, driven, lane, over_the_line, standing, street, wrong_way
+from test_loop_matrix import CASES
 
 from mt_nodes.base import plugins, resources
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
@@ -333,7 +334,13 @@ def test_every_fault_has_its_scene() -> None:
     assert sorted(SCENES) == planner_faults() and len(SCENES) >= 10
 
 
-@pytest.mark.parametrize("name", SCENES)
+#: Faults that a relation or a principle tells each day, in test_loop_matrix.py and test_moral_matrix.py.
+TOLD_ELSEWHERE = {one.fault for one in CASES} | {name for name in SCENES if SCENES[name].name == "d"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in TOLD_ELSEWHERE else ()) for name in SCENES]
+)
 def test_a_fault_shows_where_the_honest_planner_drives_well(name: str) -> None:
     assert honest(name)
     first = street(*walkers(), seconds=8.0) if name == "passed_are_remembered" else None

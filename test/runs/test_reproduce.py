@@ -224,7 +224,7 @@ def test_another_judgement_is_told(copy: Path, capsys: pytest.CaptureFixture[str
     assert any("stack reference_detector has been edited: params (it was" in note for note in told["changed"])
 
 
-@pytest.mark.parametrize("stack", ["reference_detector", "reference_tracker"])
+@pytest.mark.parametrize("stack", ["reference_tracker", pytest.param("reference_detector", marks=pytest.mark.long)])
 def test_a_stream_comes_again_frame_by_frame(stack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bag = sparse_drive(tmp_path / "drive", 4)
     run = in_process(bag, tmp_path / "run", *about_the_stream(tmp_path), stack=stack).out

@@ -20,7 +20,9 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import LineFile, read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair
 from mt_nodes.engine import recorder
+from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.runs.replay.replay_run import Run
@@ -92,7 +94,23 @@ def test_evidence_is_written_after_its_view(bag: Path, tmp_path: Path, monkeypat
     assert written and all(written), "a run that is killed between the two and resumed would never have the view"
 
 
-@pytest.mark.parametrize("seed", range(4))
+def test_of_each_relation_the_first_pairs_keep_their_evidence_also_after_a_kill(bag: Path, tmp_path: Path) -> None:
+    whole, torn, all_kept = tmp_path / "whole", tmp_path / "torn", tmp_path / "all"
+    in_process(bag, all_kept, *RELATIONS, **STACKS["detector"])
+    in_process(bag, whole, *RELATIONS, most_evidence=1, **STACKS["detector"])
+    assert lines(whole, "result.jsonl") == lines(all_kept, "result.jsonl"), "verdicts do not depend on it"
+    violated = [
+        Pair.parse(row["pair"]) for row in read_journal(whole / "result.jsonl") if row.get("outcome") == "VIOLATED"
+    ]
+    first = {pair.relation: evidence_name(pair) for pair in reversed(violated)}
+    assert len(violated) > len(first) > 0
+    assert {path.name for path in (whole / "evidence").glob("*.mcap")} == set(first.values())
+    cut(whole, torn, random.Random(1))
+    carry_out(Run.resume(torn))
+    assert left(torn) == left(whole) and lines(torn, "result.jsonl") == lines(whole, "result.jsonl")
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 3))])
 def test_a_run_cut_off_anywhere_comes_to_the_same(undisturbed: Path, tmp_path: Path, seed: int) -> None:
     torn = tmp_path / "torn"
     cut(undisturbed, torn, random.Random(seed))
@@ -107,7 +125,9 @@ def test_a_run_cut_off_anywhere_comes_to_the_same(undisturbed: Path, tmp_path: P
     assert len(read_result(torn / "run.json")["resumed"]) == 1
 
 
-@pytest.mark.parametrize("stack", ["detector", "tracker", "two_pass"])
+@pytest.mark.parametrize(
+    "stack", ["tracker", *(pytest.param(s, marks=pytest.mark.long) for s in ("detector", "two_pass"))]
+)
 def test_a_stream_goes_on_with_the_frames_that_it_looks_back_on(bag: Path, tmp_path: Path, stack: str) -> None:
     whole, asked = tmp_path / "whole", STACKS[stack]
     in_process(bag, whole, *about_the_stream(tmp_path), **asked)

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -502,34 +503,49 @@ STAYS_RED = lit(("red", 50.0), ("green", 1.0), seconds=12.0)
 NOBODY_ON_FOOT = {"strangers_ignored": {"classes": ["car"]}}
 
 
-@pytest.mark.parametrize(
-    ("relation", "scene", "fault", "outcome", "reason"),
-    [
-        ("rule_california_1", GREEN, None, "HOLDS", "the mean speed there was"),
-        ("rule_california_1", GREEN, "lights_blurred_at_speed", "VIOLATED", ""),
-        ("rule_california_1", STAYS_RED, None, "NOT_APPLICABLE", "not so that moving and not has(red"),
-        ("rule_california_1", EMPTY, None, "NOT_APPLICABLE", "the source does not come there"),
-        ("rule_california_2", GREEN, None, "HOLDS", ""),
-        ("rule_california_3", CHANGING, None, "HOLDS", "0.00 m off its way"),
-        ("rule_california_3", STAYS_RED, None, "NOT_APPLICABLE", "not so that"),
-        ("rule_california_10", TO_CROSSWALK, None, "HOLDS", ""),
-        ("rule_california_10", TO_CROSSWALK, NOBODY_ON_FOOT, "VIOLATED", "hits added_1, which was added"),
-        ("rule_germany_12", LONG, None, "HOLDS", ""),
-        ("rule_germany_12", LONG, "limits_unread", "VIOLATED", ""),
-        ("rule_germany_4", LONG, None, "HOLDS", ""),
-        ("rule_germany_30", LONG, None, "VIOLATED", ""),  # who stands beside the lane is passed without slowing down
-        ("rule_germany_5", LONG, None, "NOT_APPLICABLE", "has room for car (oncoming)"),
-    ],
-)  # fmt: skip
+#: Relation, scene, fault, outcome and reason.
+DRIVES: list[tuple[str, Setting, Any, str, str]] = [
+    ("rule_california_1", GREEN, None, "HOLDS", "the mean speed there was"),
+    ("rule_california_1", GREEN, "lights_blurred_at_speed", "VIOLATED", ""),
+    ("rule_california_1", STAYS_RED, None, "NOT_APPLICABLE", "not so that moving and not has(red"),
+    ("rule_california_1", EMPTY, None, "NOT_APPLICABLE", "the source does not come there"),
+    ("rule_california_2", GREEN, None, "HOLDS", ""),
+    ("rule_california_3", CHANGING, None, "HOLDS", "0.00 m off its way"),
+    ("rule_california_3", STAYS_RED, None, "NOT_APPLICABLE", "not so that"),
+    ("rule_california_10", TO_CROSSWALK, None, "HOLDS", ""),
+    ("rule_california_10", TO_CROSSWALK, NOBODY_ON_FOOT, "VIOLATED", "hits added_1, which was added"),
+    ("rule_germany_12", LONG, None, "HOLDS", ""),
+    ("rule_germany_12", LONG, "limits_unread", "VIOLATED", ""),
+    ("rule_germany_4", LONG, None, "HOLDS", ""),
+    ("rule_germany_30", LONG, None, "VIOLATED", ""),  # who stands beside the lane is passed without slowing down
+    ("rule_germany_5", LONG, None, "NOT_APPLICABLE", "has room for car (oncoming)"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Setting, Any], list[dict[str, Any]]]:
+    """Return a function that drives a scene once for all relations that are asked of it, and returns their verdicts."""
+
+    @cache
+    def run(at: int) -> list[dict[str, Any]]:
+        _, scene, fault, *_ = DRIVES[at]
+        relations = list(dict.fromkeys(name for name, *one, _, _ in DRIVES if one[0] is scene and one[1] is fault))
+        out, stack = tmp_path_factory.mktemp("drive"), load_stack("reference_planner")
+        made = made_run(out, [scene], relations, with_faults(stack, fault) if fault else stack)
+        write_record(out, made.request, made.suite.all, made.stack, {})
+        execute(made, lambda ending: in_process_arms(made, ending), lambda line: None, lambda lines: None)
+        return [line for line in read_lines(out / "result.jsonl") if line["type"] == "verdict"]
+
+    return lambda scene, fault: run([one[1] is scene and one[2] is fault for one in DRIVES].index(True))
+
+
+@pytest.mark.parametrize(("relation", "scene", "fault", "outcome", "reason"), DRIVES)
 def test_the_honest_planner_holds_what_it_knows_and_a_fault_is_told(
-    relation: str, scene: Setting, fault: Any, outcome: str, reason: str, tmp_path: Path
+    relation: str, scene: Setting, fault: Any, outcome: str, reason: str, verdicts: Callable[[Setting, Any], list[Any]]
 ) -> None:
-    stack = load_stack("reference_planner")
-    run = made_run(tmp_path, [scene], [relation], with_faults(stack, fault) if fault else stack)
-    write_record(tmp_path, run.request, run.suite.all, run.stack, {})
-    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda lines: None)
-    lines = [line for line in read_lines(tmp_path / "result.jsonl") if line["type"] == "verdict"]
-    told = {Pair.parse(line["pair"]).relation: line for line in lines}
+    lines = {Pair.parse(line["pair"]): line for line in verdicts(scene, fault)}
+    told = {pair.relation: line for pair, line in lines.items() if pair.judged_for == relation}
+    assert told.keys() == {relation, "identity", "sensors_resampled"}
     assert (told[relation]["outcome"], reason in told[relation]["reason"]) == (outcome, True), told[relation]["reason"]
     assert {told[name]["outcome"] for name in ("identity", "sensors_resampled")} <= {"HOLDS", "NOT_APPLICABLE"}
 

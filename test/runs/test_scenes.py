@@ -70,7 +70,7 @@ def test_no_bundle_of_a_moving_drive_is_marked(seed: int) -> None:
     assert scenes(list(generate_drive(8, seed=seed))) == (None,) * 8
 
 
-@pytest.mark.parametrize("columns", [512, 600, 1024])
+@pytest.mark.parametrize("columns", [512, *(pytest.param(n, marks=pytest.mark.long) for n in (600, 1024))])
 def test_sensors_of_few_columns_tell_a_drive_from_a_stop(columns: int) -> None:
     lidar = replace(hdl_64e(), azimuths=columns)
     for seed in (1, 2, 3):

@@ -422,7 +422,7 @@ def undisturbed(bag: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
         return out, searched(asked(bag, faults=("point_buffer_cap",), limit=1), out)
 
 
-@pytest.mark.parametrize("after", [1, 9])
+@pytest.mark.parametrize("after", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_a_search_that_is_interrupted_goes_on_where_it_was(
     bag: Path, tmp_path: Path, undisturbed: tuple[Path, dict[str, Any]], after: int
 ) -> None:

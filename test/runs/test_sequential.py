@@ -141,7 +141,9 @@ def test_the_sequence_for_a_probability_covers_it_at_all_times_at_once(share: fl
     assert rarely(missed, count, ALPHA)
 
 
-@pytest.mark.parametrize("shares", [(0.3, 0.3), (0.5, 0.2), (0.02, 0.0)])
+@pytest.mark.parametrize(
+    "shares", [(0.02, 0.0), *(pytest.param(s, marks=pytest.mark.long) for s in ((0.3, 0.3), (0.5, 0.2)))]
+)
 def test_the_sequence_for_a_difference_covers_it_at_all_times_at_once(shares: tuple[float, float]) -> None:
     up, down = shares
     rng, count, runs = np.random.default_rng(8), 400, 60
@@ -157,7 +159,7 @@ def test_the_sequence_for_a_difference_covers_it_at_all_times_at_once(shares: tu
     assert rarely(missed, count, ALPHA)
 
 
-bounds = lru_cache(difference_sequence)
+bounds = cache(difference_sequence)
 
 
 def test_the_sequence_for_a_difference_turns_with_its_arguments_and_narrows() -> None:

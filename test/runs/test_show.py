@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,22 @@ MUTATIONS: dict[str, Any] = {
     for n, cls in plugins.catalogue("mutations").items()
     if not getattr(cls, "extra", "") and {"lidar", "camera", "radar"} & {*cls.sensors}
 }
-DRIVE = list(generate_drive(4, lidar=replace(hdl_64e(), azimuths=600), camera=CameraSensor(160, 120)))
-RADAR_DRIVE = list(generate_drive(4, lidar=replace(hdl_64e(), azimuths=600), radar=front_radar()))
+LIDAR = replace(hdl_64e(), azimuths=600)
 #: What they uncover in a picture is to be filled with what other instants show, which takes a longer drive and a larger
 #: picture: test_removal_in_pictures.py has them. Here they are looked at in clouds.
 FILLED = ("object_moved", "object_removed", "object_replaced")
 LONG = [made_bundle(replace(made_cloud(seed=i), stamp_ns=i * 10**8), index=i) for i in range(20)]
 LONG = [replace(b, stamp_ns=b.cloud().stamp_ns) for b in LONG]
+
+
+@cache
+def pictured() -> list[Bundle]:
+    return list(generate_drive(4, lidar=LIDAR, camera=CameraSensor(160, 120)))
+
+
+@cache
+def with_radar() -> list[Bundle]:
+    return list(generate_drive(4, lidar=LIDAR, radar=front_radar()))
 
 
 def seen(
@@ -137,8 +147,8 @@ def of_radars(name: str) -> bool:
 def drive_for(name: str) -> list[Bundle]:
     """A drive with what a mutation changes."""
     if of_radars(name):
-        return RADAR_DRIVE
-    return [replace(b, images=(), camera_infos=()) for b in DRIVE] if name in FILLED else DRIVE
+        return with_radar()
+    return [replace(b, images=(), camera_infos=()) for b in pictured()] if name in FILLED else pictured()
 
 
 def test_what_is_not_looked_at_in_pictures_here_is_proven_there() -> None:
@@ -165,7 +175,7 @@ def test_every_mutation_can_be_looked_at(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["object_added", "sector_dropped"])
 def test_the_frame_is_that_of_a_mutated_bag(name: str, tmp_path: Path) -> None:
-    write_bundles(tmp_path / "drive", DRIVE)
+    write_bundles(tmp_path / "drive", pictured())
     mutate_bag(tmp_path / "drive", [MUTATIONS[name]()], tmp_path / "changed", seed=3)
     asked: dict[str, Any] = {"name": name, "relation": RELATION, "frame": 2, "seed": 3}
     found = inspect_bag(tmp_path / "drive", {}, None, [MUTATIONS[name]()], **asked)
@@ -176,8 +186,8 @@ def test_the_frame_is_that_of_a_mutated_bag(name: str, tmp_path: Path) -> None:
 
 def test_a_relation_is_drawn_as_in_its_run() -> None:
     relation = load_relation("noise_outside_roi_100")
-    found = seen(DRIVE, *relation.mutate, frame=3, relation=relation.id)
-    wanted = MutationPipeline(relation.mutate, 0, relation.id).derive(DRIVE[3], "0")
+    found = seen(pictured(), *relation.mutate, frame=3, relation=relation.id)
+    wanted = MutationPipeline(relation.mutate, 0, relation.id).derive(pictured()[3], "0")
     assert found.derived.followup.first.cloud().raw.tobytes() == wanted.followup.first.cloud().raw.tobytes()
 
 
@@ -185,9 +195,9 @@ def test_a_relation_is_drawn_as_in_its_run() -> None:
 def test_a_relation_with_a_baseline_is_compared_with_that(name: str) -> None:
     relation = load_relation(name)
     asked: dict[str, Any] = {"name": name, "relation": name, "frame": 2, "seed": 0, "baseline": relation.baseline}
-    found = inspect(DRIVE, relation.mutate, **asked)
+    found = inspect(pictured(), relation.mutate, **asked)
     run = MutationPipeline(relation.mutate, 0, name, relation.baseline)
-    wanted = [run.derive(bundle) for bundle in DRIVE[:3]][2]
+    wanted = [run.derive(bundle) for bundle in pictured()[:3]][2]
     assert wanted.baseline is not None and found.change is not None
     assert found.derived.followup.first.cloud().raw.tobytes() == wanted.followup.first.cloud().raw.tobytes()
     assert found.change.old.raw.tobytes() == wanted.baseline.followup.first.cloud().raw.tobytes()
@@ -197,7 +207,7 @@ def test_a_relation_with_a_baseline_is_compared_with_that(name: str) -> None:
     told = title(found).replace("\u00a0", " ")
     milder, more = (plugins.name_of(type(m)) for m in (*relation.baseline, *relation.mutate))
     assert f"before: the relation's baseline, {milder}: " in told and f"\n{more}: " in told
-    plain = inspect(DRIVE, relation.mutate, **{**asked, "baseline": ()})
+    plain = inspect(pictured(), relation.mutate, **{**asked, "baseline": ()})
     assert "baseline" not in title(plain) and len(plain.change.removed) > len(found.change.removed)
 
 
@@ -241,19 +251,19 @@ class BrokenPromise(Identity):
 
 def test_what_cannot_be_looked_at_says_why() -> None:
     with pytest.raises(UsageError, match="it cannot be applied to frame 1: no wall in sight"):
-        seen(DRIVE, Never())
+        seen(pictured(), Never())
     with pytest.raises(InfrastructureError, match="guarantee broken: broken_promise: nothing is as promised"):
-        seen(DRIVE, BrokenPromise())
+        seen(pictured(), BrokenPromise())
     with pytest.raises(UsageError, match="no frame 4: there are 4, expected 0 to 3"):
-        seen(DRIVE, Identity(), frame=4)
+        seen(pictured(), Identity(), frame=4)
 
 
 def test_damage_matters_before_the_frame_only() -> None:
     def torn() -> Iterator[Bundle]:
-        yield from DRIVE[:2]
+        yield from pictured()[:2]
         raise InfrastructureError("torn here")
 
-    assert inspect(torn(), [Identity()], "it", RELATION, 1, 0).source is DRIVE[1]
+    assert inspect(torn(), [Identity()], "it", RELATION, 1, 0).source is pictured()[1]
     with pytest.raises(InfrastructureError, match="torn here"):
         inspect(torn(), [Identity()], "it", RELATION, 2, 0)
 
@@ -270,7 +280,7 @@ def test_times_are_looked_at_where_nothing_else_differs() -> None:
 
 
 def picture(effects: Effects, change: Any = None, range_m: float | None = None) -> Any:
-    source = DRIVE[0]
+    source = pictured()[0]
     derived = MutationPipeline([Identity()], 0, "it").derive(source)
     derived = replace(derived, followup=Followup(((0, source),), effects))
     found = MutatedFrame("it", (Identity(),), 0, source, derived, None, (), ())
@@ -296,7 +306,7 @@ def test_the_window_shows_the_change() -> None:
 
 
 def test_the_picture_tells_what_happened(tmp_path: Path) -> None:
-    blind = [replace(bundle, images=(), camera_infos=()) for bundle in DRIVE]
+    blind = [replace(bundle, images=(), camera_infos=()) for bundle in pictured()]
     found = seen(blind, MUTATIONS["object_added"](), name="object_added")
     figure = draw(found)
     (legend,) = figure.legends
@@ -311,14 +321,14 @@ def test_the_picture_tells_what_happened(tmp_path: Path) -> None:
 
 
 def test_a_control_says_that_nothing_changed() -> None:
-    figure = draw(seen(DRIVE, Identity(), name="identity"))
+    figure = draw(seen(pictured(), Identity(), name="identity"))
     assert "nothing changed" in [t.get_text() for a in figure.axes for t in a.texts]
 
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("show") / "drive"
-    write_bundles(path, [replace(b, clouds=(b.cloud(),)) for b in DRIVE[:2]])
+    write_bundles(path, [replace(b, clouds=(b.cloud(),)) for b in pictured()[:2]])
     return path
 
 

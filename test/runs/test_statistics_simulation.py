@@ -52,7 +52,14 @@ def test_the_interval_of_independent_pairs_covers(frames: int) -> None:
     assert covered(independent(frames)) == pytest.approx(95.0, abs=1.5)
 
 
-@pytest.mark.parametrize(("truth", "frames"), [(0.05, 49), (0.1, 45), (0.3, 40), (0.2, 300), (0.5, 300)])
+@pytest.mark.parametrize(
+    ("truth", "frames"),
+    [
+        (0.05, 49),
+        (0.2, 300),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in ((0.1, 45), (0.3, 40), (0.5, 300))),
+    ],
+)
 def test_the_interval_of_independent_pairs_covers_at_one_rate(truth: float, frames: int) -> None:
     assert covered(independent(frames), truth, truth, 1500) == pytest.approx(95.0, abs=1.5)
 
@@ -112,7 +119,10 @@ def test_the_interval_of_repeated_draws_covers_and_the_naive_one_does_not() -> N
         assert covered(as_if_independent, low, high, 200) < 80.0
 
 
-@pytest.mark.parametrize(("truth", "alike"), [(0.02, 0.3), (0.05, 0.3), (0.05, 0.6), (0.1, 0.6)])
+@pytest.mark.parametrize(
+    ("truth", "alike"),
+    [(0.02, 0.3), (0.05, 0.6), *(pytest.param(*case, marks=pytest.mark.long) for case in ((0.05, 0.3), (0.1, 0.6)))],
+)
 def test_rare_violations_that_come_in_bursts_do_not_make_it_too_narrow(truth: float, alike: float) -> None:
     """The hardest case: a few clusters have all the violations. With little to go by, too wide is the lesser evil."""
     assert covered(lambda rng, p: drawn_again(clusters(rng, 30, 12, p, alike)), truth, truth) >= 93.5
@@ -160,7 +170,12 @@ def runs_with(found: list[str], outcome: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("kind", "flickers", "draws"), [("necessary", 0.05, 1), ("expected", 0.03, 1), ("necessary", 0.1, 12)]
+    ("kind", "flickers", "draws"),
+    [
+        ("expected", 0.03, 1),
+        ("necessary", 0.1, 12),
+        pytest.param("necessary", 0.05, 1, marks=pytest.mark.long),
+    ],
 )
 def test_a_flickering_stack_is_unstable_and_not_blamed(kind: str, flickers: float, draws: int) -> None:
     found = outcomes(kind, 0.0, flickers, draws, runs=40)
@@ -168,8 +183,14 @@ def test_a_flickering_stack_is_unstable_and_not_blamed(kind: str, flickers: floa
     assert share(found, "FAIL") <= 0.02
 
 
-@pytest.mark.parametrize("kind", ["necessary", "expected"])
-@pytest.mark.parametrize("draws", [1, 12])
+@pytest.mark.parametrize(
+    ("kind", "draws"),
+    [
+        ("necessary", 1),
+        ("expected", 12),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("necessary", 12), ("expected", 1))),
+    ],
+)
 def test_a_stack_that_loses_obstacles_fails(kind: str, draws: int) -> None:
     assert share(outcomes(kind, 0.05, 0.0, draws), "FAIL") >= 0.9
 

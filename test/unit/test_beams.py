@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from drives import KITTI
+from drives import KITTI, street
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, made_cloud
@@ -17,9 +17,8 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.beams import beams_of
-from mt_nodes.world.scene.drive import generate_drive
 
-SCAN = next(iter(generate_drive(1))).cloud()
+SCAN = street().cloud()
 RINGS = SCAN.points["ring"].astype(int)
 
 

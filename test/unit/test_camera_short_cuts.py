@@ -12,16 +12,20 @@ import pytest
 from made_images import street_in
 
 from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.plugins import catalogue
 from mt_nodes.data.images.codecs import Picture, Pixels, decode
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import move
+from mt_nodes.relations.mutations.camera import white_balance
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.image_blurred import ImageDefocused, ImageMotionBlurred, _tiles, _widths
 from mt_nodes.relations.mutations.camera.image_warped import ImageWarped
 from mt_nodes.relations.mutations.camera.image_warps import ImageScaled, ImageSheared, ImageTranslated
 from mt_nodes.relations.mutations.camera.on_the_lens import LensDrops
 from mt_nodes.relations.mutations.joint.particles_in_pictures import _widest, with_streaks
-from mt_nodes.world.camera import depth, relight, sparse_depth
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.world.camera import depth, local_relight, relight, sparse_depth
+from mt_nodes.world.camera.depth_completion import _gaps
 from mt_nodes.world.camera.light import light_of, values_of
 from mt_nodes.world.camera.relight import blended, relit
 from mt_nodes.world.camera.sky_cells import like_hit, sky_in
@@ -295,3 +299,50 @@ def test_what_looks_like_the_wall_below_it_may_be_that_wall() -> None:
     assert alike.all()
     light[:6, 10:20] = 0.9
     assert not like_hit(light, np.full((1, 30), 12))[:6, 10:20].any()
+
+
+def test_gaps_between_beams_are_those_between_the_next_rows_above_and_below() -> None:
+    measured = np.random.default_rng(8).random((60, 50)) < 0.2
+    rows = np.arange(60)[:, None]
+    above = np.maximum.accumulate(np.where(measured, rows, -1), axis=0)
+    below = np.minimum.accumulate(np.where(measured, rows, 60)[::-1], axis=0)[::-1]
+    within = ~measured & (above >= 0) & (below < 60) & (below - above <= 8)
+    row, column = np.nonzero(within)
+    for found, expected in zip(_gaps(measured), (column, above[within], below[within], row), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("module", [local_relight, white_balance])
+def test_stripes_of_a_picture_have_no_seams(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pixels, rng = np.clip(blobs(203, 150).astype(int) * 2, 0, 255).astype(np.uint8), np.random.default_rng(9)
+    samples = np.sort(rng.random((3, 2, 34, 25), np.float32), axis=1)
+    light = rng.random((3, 2, 34, 25), np.float32)
+    made = []
+    for cells in (4, 1000):
+        monkeypatch.setattr(module, "_STRIPE_CELLS", cells)
+        if module is local_relight:
+            made.append(local_relight.relit_locally(Picture(pixels, "bgr"), samples, light, 6, negative=True))
+        else:
+            made.append(white_balance.WhiteBalanceShifted().change_image(view_of(pixels), {}))
+    np.testing.assert_array_equal(*made)
+    assert (made[0] != pixels).any()
+
+
+@pytest.mark.parametrize("name", ["rain", "fog", "dusk", "white_balance_shifted"])
+def test_what_is_cached_of_one_bundle_does_not_reach_another(name: str) -> None:
+    """The others have the same camera at the same time, and another picture, or no returns from farther than 20 m."""
+    street = street_in("bgr8")
+    source, image = replace(street, clouds=(), extra_clouds=street.clouds), street.images[0]
+    darker = replace(image, pixels=image.pixels // 2)
+    front = tuple(c.with_raw(c.raw[c.xyz[:, 0] < 20.0]) for c in street.clouds)
+    others = [replace(source, images=(darker,)), replace(source, images=(replace(image),), extra_clouds=front)]
+    first = _changed(name, replace(source, images=(replace(image),)))
+    made = [_changed(name, other) for other in others]
+    np.testing.assert_array_equal(_changed(name, replace(source, images=(replace(image),))), first)
+    assert (made[0] != first).any(), "another picture"
+    assert name == "white_balance_shifted" or (made[1] != first).any(), "other ranges"
+
+
+def _changed(name: str, bundle: Bundle) -> Pixels:
+    pipeline = MutationPipeline([catalogue("mutations")[name]()], 0, "test")
+    return decode(pipeline.derive(bundle).followup.first.images[0]).pixels

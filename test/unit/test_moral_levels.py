@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +13,15 @@ import pytest
 from moral_toys import PEOPLE_FIRST, Rule, Toy, always_one, coin_flipper, spares_people
 
 from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.cli.main import main
+from mt_nodes.engine.run_record import write_request
 from mt_nodes.runs.moral.base import HOLDS, UNKNOWN, VIOLATED
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.dilemma_check import DilemmaCheck
 from mt_nodes.runs.moral.levels import Located, blame, levels_end, locate, markdown, result_of, stacks_of
 from mt_nodes.runs.moral.levels_request import LevelsRequest, checked_levels
 from mt_nodes.runs.moral.observations import RunSpec
+from mt_nodes.runs.moral.study_request import StudyRequest
 
 REQUEST = LevelsRequest(principles=("people_first",), runs=100)
 
@@ -74,7 +78,7 @@ def test_who_is_to_blame(object_: str, lidar: str, camera: str, module: str) -> 
 )
 def test_a_fault_is_located_in_its_module(tmp_path: Path, rules: dict[str, Rule], module: str) -> None:
     found = located(tmp_path, **rules)
-    assert {one.case for one in found} == {"adult_and_boar", "adult_and_deer"}
+    assert {one.case for one in found} == {"adult_and_boar", "adult_and_dog"}
     assert {one.module for one in found} == {module}
     assert all(set(one.choices) == {"object", "lidar", "camera"} for one in found)
     assert f"**{module}**" in markdown(found)
@@ -132,3 +136,19 @@ def test_what_cannot_be_located_is_refused() -> None:
         checked_levels(LevelsRequest(lidar="", camera=""))
     with pytest.raises(UsageError, match="expected a name, or a name and its parameters"):
         stacks_of(LevelsRequest(faults=("tall_is_building:tallest_m",)))
+
+
+@pytest.mark.parametrize(
+    ("module", "goes_on", "request_"),
+    [("moral_levels", "_levels", LevelsRequest(seed=3)), ("moral_search", "_study", StudyRequest(seed=3))],
+)
+def test_a_directory_is_gone_on_with_as_it_was_asked_for(
+    module: str, goes_on: str, request_: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    command = importlib.import_module(f"mt_nodes.cli.{module}")
+    monkeypatch.setattr(command, goes_on, lambda out, request, as_json: asked.append(request) or 0)
+    verb = module.replace("_", "-")
+    write_request(tmp_path, request_, {"experiment": verb, "relations": []})
+    assert main(["experiment", verb, "--resume", str(tmp_path)]) == 0
+    assert asked == [request_]

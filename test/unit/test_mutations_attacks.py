@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drives import street
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import made_bundle, made_cloud
@@ -21,9 +22,8 @@ from mt_nodes.relations.mutations.base import Followup, Mutation
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.spoofing import PointsSpoofed, SectorSpoofed
 from mt_nodes.relations.mutations.objects.object_displaced import ObjectDisplaced
-from mt_nodes.world.scene.drive import generate_drive
 
-STREET = next(iter(generate_drive(1)))
+STREET = street()
 AHEAD = {"bearing_deg": (-8.0, 8.0)}
 ATTACKS: dict[str, Mutation] = {
     "points": PointsSpoofed(**AHEAD),

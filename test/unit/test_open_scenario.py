@@ -14,6 +14,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.world.drive.scenario import Scenario, Trigger, Waypoint
 from mt_nodes.world.scenarios.language import load_scenarios
 from mt_nodes.world.scenarios.open_scenario import scenario_of
+from mt_nodes.world.scenarios.open_scenario.expressions import value_of
 from mt_nodes.world.weather_units import FOG_M
 
 PATH = FOLDER / "child_crosses.xosc"
@@ -115,7 +116,7 @@ def test_positions_relative_to_somebody_turn_with_them() -> None:
         ('name="Ego"', 'name="Car"', "entities called ego or hero"),
         ('roadId="lane_2"', 'roadId="lane_4"', "road 'lane_4' lane '-1', expected a lane of map 'straight'"),
         ("$speed", "$sped", "<AbsoluteTargetSpeed value='$sped'>, expected a declared parameter; did you mean 'speed'"),
-        ("$speed", "${2 * $speed}", "expressions are not read"),
+        ("$speed", "${2 * $sped}", "parameter 'sped' is not declared"),
         ('value="8.0"', 'value="fast"', "<AbsoluteTargetSpeed value='fast'>, expected a number"),
         ('value="8.0"', 'value="inf"', "expected a number"),
         ("<WorldPosition", "<GeoPosition", "<GeoPosition>, expected one of WorldPosition"),
@@ -170,3 +171,58 @@ def test_files_are_held_against_the_schema_of_their_version(tmp_path: Path) -> N
         damaged.write_text(TEXT.replace(before, after), encoding="utf-8")
         with pytest.raises(UsageError, match=told):
             load_scenarios(damaged)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("2 * $speed", 20.0),
+        ("$speed / 3.6", 10.0 / 3.6),
+        ("round(-($speed - 2.6))+17", 10.0),
+        ("max(1, 2) % 2 + 5", 5.0),
+    ],
+)
+def test_expressions_are_arithmetic_over_parameters(expression: str, value: float) -> None:
+    assert read(('value="$speed"', f'value="${{{expression}}}"')).ego.speed_mps == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["__import__('os')", "(1).real", "[1][0]", "1 if 1 else 2", "'a' * 3", "1 / 0", "1 +", "9**9"]
+)
+def test_what_is_no_arithmetic_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        value_of(text, {})
+
+
+# --- catalogues
+
+CATALOGUE = """<OpenSCENARIO><FileHeader/><Catalog name="Cars"><Vehicle name="small" vehicleCategory="van">
+<ParameterDeclarations><ParameterDeclaration name="long" parameterType="double" value="3.0"/></ParameterDeclarations>
+<BoundingBox><Center x="1.0" y="0" z="0.7"/><Dimensions width="1.6" length="$long" height="1.4"/></BoundingBox>
+</Vehicle></Catalog></OpenSCENARIO>"""
+
+
+def with_catalogue(folder: Path, entry: str = "small", assigned: str = "") -> Scenario:
+    """Read the file with the car ahead in a catalogue."""
+    (folder / "cars").mkdir()
+    (folder / "cars" / "any.xosc").write_text(CATALOGUE, encoding="utf-8")
+    begin, end = TEXT.index("<Vehicle", TEXT.index('name="Lead"')), TEXT.index("</Vehicle>", TEXT.index('name="Lead"'))
+    reference = f'<CatalogReference catalogName="Cars" entryName="{entry}">{assigned}</CatalogReference>'
+    text = TEXT[:begin] + reference + TEXT[end + len("</Vehicle>") :]
+    place = '<CatalogLocations><VehicleCatalog><Directory path="cars"/></VehicleCatalog></CatalogLocations>'
+    catalogues = TEXT[TEXT.index("<CatalogLocations") : TEXT.index("<RoadNetwork")]
+    return scenario_of(text.replace(catalogues, place), PATH.name, {}, folder=folder)
+
+
+def test_entities_of_catalogues_are_read_with_their_parameters(tmp_path: Path) -> None:
+    lead = with_catalogue(tmp_path).actors[0]
+    assert (lead.name, lead.kind, lead.size_m) == ("Lead", "van", (3.0, 1.6, 1.4))
+    (tmp_path / "cars" / "any.xosc").unlink()
+    (tmp_path / "cars").rmdir()
+    assigned = '<ParameterAssignments><ParameterAssignment parameterRef="long" value="3.5"/></ParameterAssignments>'
+    assert with_catalogue(tmp_path, assigned=assigned).actors[0].size_m == (3.5, 1.6, 1.4)
+
+
+def test_an_entry_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"got entry 'smal' of catalogue 'Cars', expected one that is there.*'small'"):
+        with_catalogue(tmp_path, "smal")

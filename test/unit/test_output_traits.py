@@ -54,7 +54,7 @@ def test_a_stack_file_says_thresholds_and_leaves_what_it_does_not_say(tmp_path: 
         ({"detections": {"high": 1.2}}, "scores.detections.high: got 1.2, expected 0 to 1"),
         ({"detections": {"hi": 0.5}}, "unknown parameter 'hi'"),
         ({"detections": 0.5}, "expected a mapping of parameters"),
-        ({"tracks": {"high": 0.5}}, "tracks"),
+        ({"lanes": {"high": 0.5}}, "lanes"),
         ([0.5], "expected a mapping such as"),
     ],
 )

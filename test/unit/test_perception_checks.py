@@ -15,7 +15,7 @@ from mt_nodes.data.effects import Effects, ImageBox, Volume
 from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip, joined_states
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.outputs import Detections, Output
-from mt_nodes.data.perception import FreeSpace, PredictedPath, Predictions
+from mt_nodes.data.perception import FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check
@@ -341,7 +341,7 @@ def way(x: float, y: float, vx: float, vy: float = 0.0, to_s: float = 4.0, proba
 
 
 def predicted(*paths: tuple[PredictedPath, ...], rows: Any = TRACKS) -> Output:
-    return Output(predictions=Predictions(FRAME, STAMP, objects(*rows), paths))
+    return Output(predictions=PredictedObjects(FRAME, STAMP, objects(*rows), paths))
 
 
 SOURCE = predicted((way(10.0, 2.0, 5.0),), (way(20.0, -3.0, -5.0),))
@@ -400,8 +400,8 @@ def test_predictions_that_mean_nothing_are_said() -> None:
     sound = SOURCE.predictions
     assert sound is not None and sound.broken == ""
     back = PredictedPath(1.0, np.array([1.0, 0.0]), np.zeros((2, 2)))
-    assert "out of order" in Predictions(FRAME, STAMP, objects(TRACKS[0]), ((back,),)).broken
+    assert "out of order" in PredictedObjects(FRAME, STAMP, objects(TRACKS[0]), ((back,),)).broken
     percent = way(0.0, 0.0, 1.0, probability=60.0)
-    assert "probability of up to 60" in Predictions(FRAME, STAMP, objects(TRACKS[0]), ((percent,),)).broken
+    assert "probability of up to 60" in PredictedObjects(FRAME, STAMP, objects(TRACKS[0]), ((percent,),)).broken
     with pytest.raises(ValueError, match="paths of 1 obstacles for 2"):
-        Predictions(FRAME, STAMP, objects(*TRACKS), ((),))
+        PredictedObjects(FRAME, STAMP, objects(*TRACKS), ((),))

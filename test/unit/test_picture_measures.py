@@ -130,11 +130,15 @@ def test_depth_that_stays_does_not_flicker(things: Any) -> None:
 def test_plain_fog_uses_the_range_of_a_box_and_of_the_nearest_return() -> None:
     from fog_pictures import plain_range_m
 
-    pixel, range_m = np.array([[2, 5], [20, 5], [22, 6], [21, 5]]), np.array([30.0, 8.0, 9.0, 50.0])
+    pixel = np.array([[2, 5], [20, 5], [22, 6], [21, 5], [18, 3], [24, 3], [25, 9]])
+    range_m = np.array([30.0, 8.0, 9.0, 50.0, 9.0, 9.0, 50.0])
     whole = plain_range_m(pixel, range_m, (12, 40), np.zeros((0, 4)))
     assert whole[5, 3] == 30.0 and whole[5, 21] == 50.0
     within = plain_range_m(pixel, range_m, (12, 40), np.array([[16.0, 2.0, 26.0, 9.0]]))
     assert within[5, 21] == 9.0 and within[5, 20] == 8.0 and within[5, 3] == 30.0
+    assert within[9, 25] == 50.0, "what is farther in a corner of the box stays"
+    empty = plain_range_m(pixel, range_m, (12, 40), np.array([[30.0, 0.0, 38.0, 8.0]]))
+    assert (empty == whole).all(), "a box without returns is as far as what is around it"
 
 
 def test_fog_at_lidar_range_is_the_law_where_returns_lie_and_the_mutation_elsewhere(things: Any) -> None:

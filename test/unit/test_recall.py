@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from made_runs import made_run
 
 from mt_nodes.base.stats.intervals import wilson_interval
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
-from mt_nodes.engine.summary.recall import about_objects, recall
+from mt_nodes.engine.summary.recall import Recall, about_objects
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.report.html import write_report
 
@@ -24,6 +25,13 @@ PLAIN = RelationInfo("plain", "expected")
 def pairs(*objects: list[Any]) -> list[tuple[tuple[int, int], dict[str, Any]]]:
     """One object a frame, each frame of a drive of its own block."""
     return [((0, i), {"objects": [row], "objects_by": BY}) for i, row in enumerate(objects)]
+
+
+def recall(pairs: Iterable[tuple[tuple[int, int], dict[str, Any]]]) -> dict[str, Any] | None:
+    found = Recall()
+    for unit, detail in pairs:
+        found.take(unit, detail)
+    return found.plain()
 
 
 def verdict(bundle: int, *objects: list[Any], draw: str = "0", relation: str = "person_found") -> Verdict:

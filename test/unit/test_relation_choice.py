@@ -42,10 +42,12 @@ def members(word: str, loop: bool = False) -> tuple[str, ...]:
 def test_a_pattern_stands_for_what_it_matches_and_the_rest_is_named_with_the_reason() -> None:
     found, names = chosen("noise_*"), {name for name in resources.shipped(FOLDER) if name.startswith("noise_")}
     assert set(found.relations) | set(found.left_out) == names
-    assert set(found.left_out) == {"noise_beside_lane_keeps_current", "noise_keeps_tracks_100"}
+    of_perception = {f"noise_outside_roi_1000_{what}" for what in ("tracks", "predictions", "occupied", "free")}
+    need_tracks = {"noise_keeps_tracks_100", "noise_outside_roi_100_track_ids"}
+    assert set(found.left_out) == {"noise_beside_lane_keeps_current", *need_tracks, *of_perception}
     assert "judges control" in found.left_out["noise_beside_lane_keeps_current"]
     lines = left_out_lines(found.left_out)
-    assert any(line.startswith("left out 1 relation: judges control") for line in lines) and len(lines) == 2
+    assert any(line.startswith("left out 1 relation: judges control") for line in lines) and len(lines) == 5
 
 
 def test_all_is_every_relation_but_control_sham_and_rules() -> None:

@@ -106,6 +106,14 @@ def findings(look: Look, but: str = "") -> dict[str, list[str]]:
     return {name: what for name, what in found.items() if what}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """Some million objects are not kept for the files that come after: the garbage collector would walk them."""
+    yield
+    nodes.cache_clear()
+    graph.cache_clear()
+
+
 @lru_cache(maxsize=1)
 def graph() -> Any:
     """Every import, those in functions and those for type checkers, too."""

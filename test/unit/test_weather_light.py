@@ -141,6 +141,14 @@ def test_particles_out_of_focus_are_wider_and_fainter_and_take_as_much_light() -
     assert 0.5 < layers[1].sum() / stopped < 2.0 and 0.5 < layers[0].sum() / stopped < 4.0
 
 
+def test_small_flakes_are_round() -> None:
+    place = np.array([[320.0, 240.0]])
+    layer = Streaks(place, place + 0.01, np.array([1.9]), np.zeros(1), np.ones(1)).layer((480, 640)) / 255.0
+    assert layer.max() > 0.5
+    rim = np.count_nonzero((layer > 0.05 * layer.max()) & (layer < 0.75 * layer.max()))
+    assert rim > 14, f"{rim} samples lie between the flake and what is behind it: a square has some 8"
+
+
 def test_the_air_beside_the_sky_is_that_of_things_there() -> None:
     passing = np.full((20, 20), 0.6, np.float32)
     sky = np.zeros((20, 20), bool)

@@ -62,10 +62,8 @@ _HALVINGS = 50
 class Bet:
     """A bet against "the mean is at most ``mean``" for observations of at least ``low``.
 
-    Args:
-        mean: above ``low``.
-        low: the least value of an observation.
-        shape: of the observations, for many independent bets in parallel.
+    ``mean``: above ``low``. ``low``: the least value of an observation. ``shape``: of the observations, for many
+    independent bets in parallel.
     """
 
     def __init__(self, mean: float, low: float, shape: tuple[int, ...] = ()) -> None:

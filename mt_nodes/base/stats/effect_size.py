@@ -14,9 +14,8 @@ MAGNITUDES = ((0.21, "large"), (0.14, "medium"), (0.06, "small"))
 class EffectSize:
     """How far one sample lies above another.
 
-    Attributes:
-        a12: probability that a value of the one is larger than one of the other, ties counting half: 0.5 is no effect.
-        p: two-sided, of the Mann-Whitney U test; 1 if all values are equal.
+    ``a12``: probability that a value of the one is larger than one of the other, ties counting half: 0.5 is no effect.
+    ``p``: two-sided, of the Mann-Whitney U test; 1 if all values are equal.
     """
 
     a12: float

@@ -34,9 +34,8 @@ def needed_in(family: int) -> int:
 class Exceedance(NamedTuple):
     """Result of a test over clusters.
 
-    Attributes:
-        p: its p-value. test: the method, for people.
-        more: how many more clusters like those found would decide, for people; empty if no number would.
+    ``p``: its p-value. ``test``: the method, for people. ``more``: how many more clusters like those found would
+    decide, for people; empty if no number would.
     """
 
     p: float
@@ -50,10 +49,8 @@ def exceedance(sums: ClusterSums, family: int = 1, cluster: str = "") -> Exceeda
     Where coarser clusters are too few, finer ones are tested, and in addition the coarser ones, each repeated until
     they are enough: what stands out by the frames of a few drives must still stand out once enough drives of the same
     sort are there to test by drives. So more clusters of the same sort never undo what few have shown.
-
-    Args:
-        sums: of differences. family: how many relations are tested together.
-        cluster: name of a cluster that is neither a drive nor a frame.
+    ``sums``: of differences. ``family``: how many relations are tested together. ``cluster``: name of a cluster that is
+    neither a drive nor a frame.
     """
     found = [_sign_flips(*level, family, cluster) for level in _levels(sums, needed_in(family))]
     return max(found, key=lambda finding: finding.p)

@@ -88,7 +88,6 @@ class BagSource:
             between them, where there are several candidates.
         transforms: the user's, which stand above the bag's.
         episode: number that the bundles carry.
-        limit: bundles to give at most.
         require: roles that must be there; as a mapping also the topics of a stack, by role, in its order.
         track: what estimates the ego's motion, if several read the same episode; None: one of its own.
         pictures: whether a required image must be of light, and whole, to be understood: a callable is given pixels.

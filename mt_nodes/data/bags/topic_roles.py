@@ -69,10 +69,8 @@ def choose(
     candidates, or another number of topics than the stack takes.
 
     Args:
-        topics: of the bag.
         given: role -> ``TOPIC`` or ``TOPIC,TOPIC``, the leading one first.
         require: roles that must be there; as a mapping also the topics that the stack takes, by role, in its order.
-        bag: to be named in errors.
         frame_of: tells the frame of a topic's first message; asked only where names do not tell.
     """
     taken: Mapping[str, Sequence[str]] = require if isinstance(require, Mapping) else {}

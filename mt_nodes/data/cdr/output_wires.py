@@ -24,7 +24,7 @@ from mt_nodes.data.cdr.world_messages import lane_markers, light_markers
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import ROLES, ImageBoxes, Output
-from mt_nodes.data.perception import FreeSpace, Predictions
+from mt_nodes.data.perception import FreeSpace, PredictedObjects
 from mt_nodes.data.rotations import quaternion_of_yaw
 
 GRID = "nav_msgs/msg/OccupancyGrid"
@@ -35,10 +35,8 @@ _LINE_M = 0.2
 def wires_of(output: Output, topics: Mapping[str, str], stamp_ns: int) -> tuple[Wire, ...]:
     """Return the output of a callable as messages, on the topics of the stack file.
 
-    Args:
-        output: of the callable; a silent arm gives no message.
-        topics: by role of output; a role without one gives no message.
-        stamp_ns: of the input that was answered.
+    ``output``: of the callable; a silent arm gives no message. ``topics``: by role of output; a role without one gives
+    no message. ``stamp_ns``: of the input that was answered.
     """
     parts = ((role, getattr(output, role)) for role in ROLES if role in topics)
     return tuple(_wire(role, part, topics[role], stamp_ns) for role, part in parts if part is not None)
@@ -69,7 +67,7 @@ def encode_lanes(lanes: Lanes) -> bytes:
     return encode_cubes(lanes.frame_id, lanes.stamp_ns, lane_markers(lanes))
 
 
-def prediction_markers(predictions: Predictions) -> Iterator[Cube]:
+def prediction_markers(predictions: PredictedObjects) -> Iterator[Cube]:
     """Yield the obstacles, then a line for each path that has places.
 
     The text of a line is ``of=0 probability=0.7 times=0.5,1.0``, ``of`` the place of its obstacle among these.
@@ -85,7 +83,7 @@ def prediction_markers(predictions: Predictions) -> Iterator[Cube]:
             yield Cube(label, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), (_LINE_M, 0.0, 0.0), colour, text, line)
 
 
-def encode_predictions(predictions: Predictions) -> bytes:
+def encode_predictions(predictions: PredictedObjects) -> bytes:
     """Return the CDR bytes of a ``MarkerArray`` with :func:`prediction_markers`."""
     return encode_cubes(predictions.frame_id, predictions.stamp_ns, prediction_markers(predictions))
 

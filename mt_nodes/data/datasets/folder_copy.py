@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,9 @@ class FolderCopy:
         self.messages = 0
 
     @property
-    def bag(self) -> AbstractContextManager[None]:
-        """The directory, which appears when it is complete."""
-        return self._staged()
-
     @contextmanager
-    def _staged(self) -> Iterator[None]:
+    def bag(self) -> Iterator[None]:
+        """The directory, which appears when it is complete."""
         with staged_directory(self._out.path) as self._aside:
             yield
             self._write_calibration()

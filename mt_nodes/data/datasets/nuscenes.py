@@ -153,10 +153,7 @@ def _channels(rows: Sequence[Row], mounts: Mapping[str, Row]) -> dict[str, list[
 
 
 def _present(home: Path, channel: str, rows: Sequence[Row]) -> list[Row]:
-    """Return the messages whose files are there: all, the key frames where no sweep was unpacked, or none.
-
-    Raises UsageError: some are missing.
-    """
+    """Return the messages whose files are there: all, the key frames where no sweep was unpacked, or none."""
     if not (home / "samples" / channel).is_dir():
         return []
     wanted = [row for row in rows if row["is_key_frame"] or (home / "sweeps" / channel).is_dir()]

@@ -124,10 +124,7 @@ def cloud_topic(
 ) -> RecordedTopic:
     """Return the topic.
 
-    Args:
-        load: returns the points of a file.
-        store: returns the content of a file with other points.
-        radar: whether they are a radar's detections.
+    ``store``: returns the content of a file with other points. ``radar``: whether they are a radar's detections.
     """
 
     def read(i: int) -> bytes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from mt_nodes.base.directories import staged_directory
@@ -28,7 +28,6 @@ class TreeCopy:
     Raises UsageError: the directory exists, or the data set cannot be written.
 
     Args:
-        recording: what is copied.
         out: where to; it has the layout of the source below the folder that holds all of its files.
         truth_changed: tells in the end whether the labels still fit: else they are left out.
         whole: whether every frame of the recording is written.
@@ -48,12 +47,9 @@ class TreeCopy:
         self.messages, self.labels = 0, ""
 
     @property
-    def bag(self) -> AbstractContextManager[None]:
-        """The directory, which appears when it is complete."""
-        return self._staged()
-
     @contextmanager
-    def _staged(self) -> Iterator[None]:
+    def bag(self) -> Iterator[None]:
+        """The directory, which appears when it is complete."""
         with staged_directory(self._out.path) as self._aside:
             yield
             self._finish()

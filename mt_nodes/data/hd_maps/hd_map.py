@@ -29,10 +29,8 @@ _PIECE_M = 10.0
 class HdLane:
     """A lane between two borders.
 
-    Attributes:
-        lane_id: its number in a Lanelet2 map; ``road/section/lane`` in OpenDRIVE.
-        kind: the file's word for its type.
-        left_m, right_m: (K, 2) points of the borders in the direction of driving, as many on each side.
+    ``lane_id``: its number in a Lanelet2 map; ``road/section/lane`` in OpenDRIVE. ``kind``: the file's word for its
+    type. ``left_m``, ``right_m``: (K, 2) points of the borders in the direction of driving, as many on each side.
     """
 
     lane_id: str

@@ -32,9 +32,8 @@ _NOWHERE = -9999
 class LaneGraph:
     """Places in the middle of lanes, and the ways of driving from one to the next.
 
-    Attributes:
-        places_m: (N, 2). yaw_rad: (N,) direction of driving. lane: (N,) row of the lane in the map.
-        begin, end: (W,) places that a way joins. length_m: (W,) of the ways.
+    ``places_m``: (N, 2). ``yaw_rad``: (N,) direction of driving. ``lane``: (N,) row of the lane in the map. ``begin``,
+    ``end``: (W,) places that a way joins. ``length_m``: (W,) of the ways.
     """
 
     places_m: Floats

@@ -13,6 +13,8 @@ from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap, Line
 
 #: Step of pyxodr along the reference line; which of its points are used (a chord of 0.5 m errs by 3 mm at 10 m radius).
 _STEP_M, _EVERY = 0.1, 5
+#: So far apart, along the reference line, are the points of borders.
+BORDER_STEP_M = _STEP_M * _EVERY
 #: pyxodr refuses an arc whose first step turns by more, and leaves a plot in the current directory.
 _TURN_RAD = 0.09
 

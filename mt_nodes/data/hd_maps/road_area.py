@@ -38,7 +38,6 @@ class RoadArea:
         kinds: kinds of lanes; by default those for vehicles.
         reach_m: how far from the ego lanes count. extend_m: how far the region extends beyond their borders.
         origin_deg: latitude and longitude of the origin of the map's frame, for a Lanelet2 file in degrees.
-        ego_frame_id: frame of the ego vehicle.
         sha256: digest of the file, so that a run does not go on with another map.
     """
 

@@ -29,9 +29,8 @@ _JPEG_HEAD = b"\xff\xd8\xff"
 class Picture:
     """A decoded image.
 
-    Attributes:
-        pixels: (H, W, 3), or (H, W) without colour; uint8 or uint16, in the machine's byte order. Read-only.
-        order: ``rgb``, ``bgr`` or ``mono``: what the last axis holds.
+    ``pixels``: (H, W, 3), or (H, W) without colour; uint8 or uint16, in the machine's byte order. Read-only. ``order``:
+    ``rgb``, ``bgr`` or ``mono``: what the last axis holds.
     """
 
     pixels: Pixels

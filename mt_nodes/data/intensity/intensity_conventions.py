@@ -130,10 +130,7 @@ def convention(text: str, where: str = "intensities") -> IntensityConvention:
 
 
 def read_intensities(value: Any, where: str) -> dict[str, Any]:
-    """Read ``intensities``: topic -> convention, or field -> convention.
-
-    Raises UsageError: naming the key, what was got and what was expected.
-    """
+    """Read ``intensities``: topic -> convention, or field -> convention. Raises UsageError."""
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{/points: ouster_signal}}")
     for topic, of_topic in value.items():

@@ -59,9 +59,8 @@ class IntensitySample:
 def recognise(topic: str, points: Points, given: Mapping[str, str] | str = "") -> EchoFields:
     """Return the echo fields of a cloud with their conventions.
 
-    Args:
-        points: (N,) of the cloud.
-        given: by the user: a convention for the field that the topic's clouds have, or field -> convention.
+    ``points``: (N,) of the cloud. ``given``: by the user: a convention for the field that the topic's clouds have, or
+    field -> convention.
     """
     names = echo_names(points)
     ambient = tuple(name for name in AMBIENT_NAMES if name in (points.dtype.names or ()))

@@ -27,10 +27,8 @@ BLOCK_PX = 16
 class MessageDifference:
     """What differs in the message of one topic.
 
-    Attributes:
-        topic: of the message.
-        kinds: (atoms,) what each atom is, in words.
-        reduced_message: returns the message with only some atoms kept; None: there is none then.
+    ``kinds``: (atoms,) what each atom is, in words. ``reduced_message``: returns the message with only some atoms kept;
+    None: there is none then.
     """
 
     topic: str

@@ -26,9 +26,8 @@ FILE = "reduction.npz"
 class Reduction:
     """Window and follow-up of a pair.
 
-    Attributes:
-        first, end: first bundle that a stack which remembers is given, and the one behind the last.
-        mask: (N,) which atoms of the difference between both inputs the follow-up keeps; None: it is whole.
+    ``first``, ``end``: first bundle that a stack which remembers is given, and the one behind the last. ``mask``: (N,)
+    which atoms of the difference between both inputs the follow-up keeps; None: it is whole.
     """
 
     first: int

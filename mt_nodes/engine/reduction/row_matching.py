@@ -21,11 +21,8 @@ class RowEdit:
     """The difference between ``before`` and ``after``, in atoms that can be left out one by one.
 
     Atoms are numbered: changed rows, then added ones, both in the order of ``after``, then removed ones.
-
-    Attributes:
-        before, after: how many rows there are.
-        partner: (after,) the row of ``before`` that a row of ``after`` is, changed or not; -1 of an added one.
-        changed, added: rows of ``after``. removed: rows of ``before``.
+    ``before``, ``after``: how many rows there are. ``partner``: (after,) the row of ``before`` that a row of ``after``
+    is, changed or not; -1 of an added one. ``changed``, ``added``: rows of ``after``. ``removed``: rows of ``before``.
     """
 
     before: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, ClusterSums, Unit
@@ -20,21 +20,6 @@ Detail = Mapping[str, Any]
 def about_objects(detail: Detail) -> Detail:
     """Return what of a verdict's detail is about single objects; nothing where it does not say what they go by."""
     return {name: detail[name] for name in (OBJECTS, OBJECTS_BY)} if {OBJECTS, OBJECTS_BY} <= detail.keys() else {}
-
-
-def recall(pairs: Iterable[tuple[Unit, Detail]]) -> dict[str, Any] | None:
-    """Return the recall of a relation's decided pairs, None where they say nothing of single objects.
-
-    Args:
-        pairs: source case, and what :func:`about_objects` finds, of each.
-
-    Returns:
-        See :meth:`Recall.plain`.
-    """
-    found = Recall()
-    for unit, detail in pairs:
-        found.take(unit, detail)
-    return found.plain()
 
 
 class Recall:

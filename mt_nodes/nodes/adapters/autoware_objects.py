@@ -165,9 +165,7 @@ def write(output: Detections, type_name: str, prefix: str = "") -> Any:
 
     Classes that the type has no name for become unknown. A track's id that is no UUID is lost; the UUID made of it
     (RFC 4122, version 5) is the same for the same id.
-
-    Raises:
-        UsageError: the package is not installed.
+    Raises UsageError: the package is not installed.
     """
     package, _, name = type_name.split("/")
     message = message_class(type_name)()

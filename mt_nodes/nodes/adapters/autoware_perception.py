@@ -12,7 +12,7 @@ import numpy as np
 
 from mt_nodes.data.lanes import SignalStates, joined_states
 from mt_nodes.data.message_headers import stamp_of
-from mt_nodes.data.perception import PredictedPath, Predictions
+from mt_nodes.data.perception import PredictedObjects, PredictedPath
 from mt_nodes.nodes.adapters.autoware_objects import read
 from mt_nodes.nodes.orientation import planar
 from mt_nodes.stacks.message_adapter import StampedAdapter
@@ -68,13 +68,13 @@ class AutowarePredictedPaths(StampedAdapter):
     type: ClassVar[str] = "autoware_perception_msgs/msg/PredictedObjects"
     role: ClassVar[str] = "predictions"
 
-    def decode(self, message: Any) -> Predictions:
+    def decode(self, message: Any) -> PredictedObjects:
         """Read objects and paths."""
         objects = read(message, "initial_")
         rows = tuple(
             tuple(_path(path) for path in row.kinematics.predicted_paths if len(path.path)) for row in message.objects
         )
-        return Predictions(objects.frame_id, objects.stamp_ns, objects, rows)
+        return PredictedObjects(objects.frame_id, objects.stamp_ns, objects, rows)
 
 
 class AutowareAutoPredictedPaths(AutowarePredictedPaths):

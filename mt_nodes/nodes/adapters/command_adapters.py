@@ -35,8 +35,7 @@ def or_nought(value: float) -> float:
 def refuse_lost(adapter: Adapter, output: Control, message: Any) -> None:
     """Refuse to publish a command as a message that does not hold all that was said.
 
-    Raises:
-        UsageError: what would be lost, and what the type carries.
+    Raises UsageError: what would be lost, and what the type carries.
     """
     wanted_fields, carried = _held(output), _held(adapter.decode(message))
     lost = wanted_fields - carried - (_TURN if _TURN & wanted_fields & carried else frozenset())

@@ -29,8 +29,7 @@ def best(detection: Any) -> Any | None:
 def frame_of(message: Any, rows: Iterable[Any]) -> str:
     """Return the frame of an array: its header's, or where that is empty the one of its rows' headers.
 
-    Raises:
-        ValueError: the rows are in several frames.
+    Raises ValueError: the rows are in several frames.
     """
     frames = [message.header.frame_id, *(row.header.frame_id for row in rows)]
     names = sorted({frame for frame in frames if frame})
@@ -266,9 +265,7 @@ class PointCloudClusters(StampedAdapter):
     def decode(self, message: Any) -> Detections:
         """Read a box a cluster.
 
-        Raises:
-            ValueError: the cloud has no such field, or one of several elements.
-            UsageError: the cloud is damaged.
+        Raises ValueError: the cloud has no such field, or one of several elements. UsageError: the cloud is damaged.
         """
         cloud = cloud_from_msg("clusters", message)
         names = cloud.points.dtype.names or ()

@@ -57,8 +57,7 @@ class MarkerArrayObstacles(Adapter):
     def decode(self, message: Any) -> Detections:
         """Read every added marker that is an obstacle.
 
-        Raises:
-            ValueError: they are in several frames, or a score or velocity is no number.
+        Raises ValueError: they are in several frames, or a score or velocity is no number.
         """
         added = [m for m in message.markers if m.action == Marker.ADD]
         drawn = [m for m in added if m.type == Marker.LINE_LIST and m.points and len(m.points) % ENDS == 0]

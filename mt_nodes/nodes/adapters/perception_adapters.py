@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from mt_nodes.data.cdr.output_wires import prediction_markers, signal_boxes
 from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import set_header, stamp_of
 from mt_nodes.data.outputs import Detections, ImageBoxes
-from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedPath, Predictions
+from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.nodes.adapters.detection_adapters import Detection2dArrayBoxes, Detection3dArrayObstacles
 from mt_nodes.nodes.adapters.marker_adapters import ImageMarkerBoxes, MarkerArrayObstacles, message_of
 from mt_nodes.nodes.orientation import planar, points, set_planar
@@ -30,7 +31,11 @@ class BoxSignals(StampedAdapter):
     """Base of adapters of traffic lights that are told as boxes in an image; the class of a box is its state."""
 
     role: ClassVar[str] = "signals"
-    boxes: ClassVar[type[StampedAdapter]]
+
+    @property
+    @abstractmethod
+    def boxes(self) -> type[StampedAdapter]:
+        """The adapter of the boxes."""
 
     def decode(self, message: Any) -> SignalStates:
         """Read a light from every box."""
@@ -54,7 +59,7 @@ class ImageMarkerSignals(BoxSignals):
     """
 
     type: ClassVar[str] = "visualization_msgs/msg/ImageMarker"
-    boxes: ClassVar[type[StampedAdapter]] = ImageMarkerBoxes
+    boxes = ImageMarkerBoxes
 
 
 class Detection2dArraySignals(BoxSignals):
@@ -64,7 +69,7 @@ class Detection2dArraySignals(BoxSignals):
     """
 
     type: ClassVar[str] = "vision_msgs/msg/Detection2DArray"
-    boxes: ClassVar[type[StampedAdapter]] = Detection2dArrayBoxes
+    boxes = Detection2dArrayBoxes
 
 
 class Detection3dArraySignals(StampedAdapter):
@@ -107,11 +112,7 @@ class OccupancyGridFreeSpace(StampedAdapter):
     role: ClassVar[str] = "free_space"
 
     def decode(self, message: Any) -> FreeSpace:
-        """Read the cells.
-
-        Raises:
-            ValueError: their number is not width times height.
-        """
+        """Read the cells. Raises ValueError: their number is not width times height."""
         info, cells = message.info, np.array(message.data, dtype=np.int8)
         if len(cells) != info.width * info.height:
             raise ValueError(f"got {len(cells)} cells, expected width x height = {info.width} x {info.height}")
@@ -153,11 +154,7 @@ class PolygonStampedFreeSpace(StampedAdapter):
     role: ClassVar[str] = "free_space"
 
     def decode(self, message: Any) -> FreeSpace:
-        """Read the outline.
-
-        Raises:
-            ValueError: a corner is not finite, or the polygon needs too many cells.
-        """
+        """Read the outline. Raises ValueError: a corner is not finite, or the polygon needs too many cells."""
         frame, stamp = message.header.frame_id, stamp_of(message)
         corners = points(message.polygon.points)[:, :2]
         if not np.isfinite(corners).all():
@@ -191,11 +188,10 @@ class MarkerArrayPredictions(StampedAdapter):
         """Stamp of the first marker that has one."""
         return MarkerArrayObstacles().stamp_ns(message)
 
-    def decode(self, message: Any) -> Predictions:
+    def decode(self, message: Any) -> PredictedObjects:
         """Read obstacles and paths.
 
-        Raises:
-            ValueError: a line names no obstacle, or its times are not as many as its points.
+        Raises ValueError: a line names no obstacle, or its times are not as many as its points.
         """
         objects = MarkerArrayObstacles().decode(message)
         paths: list[list[PredictedPath]] = [[] for _ in range(len(objects))]
@@ -203,11 +199,11 @@ class MarkerArrayPredictions(StampedAdapter):
             if marker.action == Marker.ADD and marker.type == Marker.LINE_STRIP:
                 of, path = _path_of(marker, len(objects))
                 paths[of].append(path)
-        return Predictions(objects.frame_id, objects.stamp_ns, objects, tuple(map(tuple, paths)))
+        return PredictedObjects(objects.frame_id, objects.stamp_ns, objects, tuple(map(tuple, paths)))
 
     def encode(self, output: OutputPart) -> MarkerArray:
         """Write the obstacles and a line for each path."""
-        assert isinstance(output, Predictions)
+        assert isinstance(output, PredictedObjects)
         return message_of(output.frame_id, output.stamp_ns, prediction_markers(output))
 
 
@@ -233,7 +229,7 @@ class PathPrediction(StampedAdapter):
     type: ClassVar[str] = "nav_msgs/msg/Path"
     role: ClassVar[str] = "predictions"
 
-    def decode(self, message: Any) -> Predictions:
+    def decode(self, message: Any) -> PredictedObjects:
         """Read places and times of every pose."""
         frame, stamp, poses = message.header.frame_id, stamp_of(message), message.poses
         places = planar([row.pose for row in poses])
@@ -241,4 +237,4 @@ class PathPrediction(StampedAdapter):
         first = [[x, y, 0.0] for x, y, _ in places[:1].tolist()]
         objects = Detections.make(frame, stamp, first, yaw_rad=places[: len(first), 2])
         paths = ((PredictedPath(1.0, time_s, places[:, :2]),),) if len(places) else ()
-        return Predictions(frame, stamp, objects, paths)
+        return PredictedObjects(frame, stamp, objects, paths)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -32,7 +33,7 @@ _NAMED = 3
 #: Largest share of a box that an added object may cover: a person occluded by a quarter is still visible enough.
 _COVERED = 0.25
 #: Largest share of a box whose depth may be in doubt, where the change depends on depth (assumed, as for covers).
-_IN_DOUBT = 0.25
+IN_DOUBT = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,7 @@ def _in_doubt(boxes: ImageBoxes, effects: Effects, topic: str) -> Mask:
     """Return the boxes (M,) with too much in them whose depth, which the change depends on, is not known."""
     if topic not in effects.doubtful_depth:
         return np.zeros(len(boxes), dtype=bool)
-    return np.asarray(effects.doubtful_depth[topic].shares(boxes.box_px) > _IN_DOUBT)
+    return np.asarray(effects.doubtful_depth[topic].shares(boxes.box_px) > IN_DOUBT)
 
 
 def hidden(boxes: ImageBoxes, added: ImageBoxes) -> Mask:
@@ -160,6 +161,12 @@ def hidden(boxes: ImageBoxes, added: ImageBoxes) -> Mask:
     if not len(added) or not len(boxes):
         return np.zeros(len(boxes), dtype=bool)
     return np.asarray((shared(boxes.box_px, added.box_px) > _COVERED * areas(boxes.box_px)[:, None]).any(axis=1))
+
+
+def whole(box_px: Sequence[float], image: Image) -> bool:
+    """Return whether a box (x0, y0, x1, y1) does not reach an edge of an image, which would cut it off."""
+    (height, width), (x0, y0, x1, y1) = _size(image), box_px
+    return x0 > 0.0 and y0 > 0.0 and x1 < width - 1.0 and y1 < height - 1.0
 
 
 def _size(image: Image) -> tuple[int, int]:

@@ -113,7 +113,7 @@ class LanesKept(Check):
         along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line.places, axis=0).T))])
         at = np.arange(0.0, along[-1] + 1e-9, self.step_m)
         places = np.column_stack([np.interp(at, along, column) for column in line.places.T])
-        return places[np.hypot(*(places - ego).T) <= self.horizon_m]
+        return np.asarray(places[np.hypot(*(places - ego).T) <= self.horizon_m])
 
     def _off_m(self, stations: Places, line: _Line) -> float | None:
         """Return the largest distance at a station; None where the line passes too few of them."""

@@ -170,11 +170,8 @@ class ObstacleCheck(ScoredCheck):
     ) -> Comparison:
         """Return two outputs side by side.
 
-        Args:
-            region: of this instant.
-
-        Raises:
-            UnknownTransform: an output is in a frame that does not lead to the region's.
+        ``region``: of this instant.
+        Raises UnknownTransform: an output is in a frame that does not lead to the region's.
         """
         frame_id = region.frame_id
         before, after = (_in_frame(d, frame_id, bundle) for d in (source, followup))

@@ -31,9 +31,7 @@ def expected_places(path: Path, effects: Effects, bundle: Bundle) -> Places:
 
     A mirror swaps its sides: about the plane that mirrors the scene or, if only images are mirrored, about the straight
     line ahead. Other movements of the scene do not move it: paths begin at the vehicle.
-
-    Raises:
-        UnknownTransform: no transform leads from the path's frame to that of the mutation.
+    Raises UnknownTransform: no transform leads from the path's frame to that of the mutation.
     """
     places = np.asarray(path.pose[:, :2])
     if not effects.mirrored:

@@ -20,7 +20,7 @@ from mt_nodes.data.outputs import ImageBoxes, Output
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import at_least, nothing_to_judge
-from mt_nodes.relations.checks.boxes import hidden, image_of
+from mt_nodes.relations.checks.boxes import IN_DOUBT, hidden, image_of, whole
 from mt_nodes.relations.checks.scored_check import ScoredCheck
 
 Mask = npt.NDArray[np.bool_]
@@ -45,6 +45,7 @@ class SignalCheck(ScoredCheck):
     gate_px: float = param(8.0, low=0.0, high=500.0, unit="px", help="or distance of the middles of its boxes")
     gate_m: float = param(2.0, low=0.01, high=50.0, unit="m", help="distance of its places")
     least_height_px: float = param(3.0, low=0.0, unit="px", help="lower boxes are not demanded")
+    depth_matters: bool = param(True, help="lights whose depth, on which the change depends, is in doubt are left out")
 
     def expected(self, source: SignalStates, effects: Effects, bundle: Bundle) -> tuple[SignalStates, Mask]:
         """Return the source's lights where the mutation leaves them, and which (K,) it may have hidden or changed."""
@@ -57,8 +58,8 @@ class SignalCheck(ScoredCheck):
             added = [box for box in effects.image_boxes if box.topic == image.topic]
             near = ImageBoxes.make("", None, [box.box_px for box in added], [box.label for box in added])
             doubtful[inside] = hidden(boxes, near)
-            if image.topic in effects.doubtful_depth:
-                doubtful[inside] |= effects.doubtful_depth[image.topic].shares(boxes.box_px) > 0.0
+            if self.depth_matters and image.topic in effects.doubtful_depth:
+                doubtful[inside] |= effects.doubtful_depth[image.topic].shares(boxes.box_px) > IN_DOUBT
             moved = source.box_px.copy()
             moved[inside] = boxes.box_px
             source = replace(source, box_px=moved)
@@ -156,28 +157,31 @@ class SignalFound(SignalCheck):
     """A traffic light that the mutation adds to the image is seen, in the state ``state``.
 
     It is one of the follow-up's lights within the added object's box that is none of the source's. Objects of which
-    less than ``least_visible`` is in sight are not demanded. If nothing was added, as by control and sham, the source's
-    own lights must keep their states (``signal_states_kept``).
+    less than ``least_visible`` is in sight, or that the image cuts off, are not demanded. If nothing was added, as by
+    control and sham, the source's own lights of that state must keep it (``signal_states_kept``).
     """
 
     demands_of_itself: ClassVar[bool] = True
 
     state: str = param("red", help="state of the added light")
-    least_visible: float = param(0.6, low=0.0, high=1.0, help="share of the object that must be in sight")
+    least_visible: float = param(0.8, low=0.0, high=1.0, help="share of the object that must be in sight")
     least_light_px: float = param(24.0, low=0.0, unit="px", help="height of the added object from which it is demanded")
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Demand every visible added light."""
         assert source.signals is not None and followup.signals is not None
         if not effects.image_boxes:
-            names = ("score_high", "score_low", "min_iou", "gate_px", "gate_m", "least_height_px")
+            names = ("score_high", "score_low", "min_iou", "gate_px", "gate_m", "least_height_px", "depth_matters")
             kept = SignalStatesKept(**{name: getattr(self, name) for name in names})
-            return kept.judge(source, followup, effects, bundle)
+            own = replace(source, signals=_take(source.signals, source.signals.colour == self.state))
+            return kept.judge(own, followup, effects, bundle)
         before, after = source.signals, followup.signals
         image = image_of(bundle, _boxes(after if len(after) else before))
         boxes = [b for b in effects.image_boxes if image is not None and b.topic == image.topic]
-        tall = [b for b in boxes if b.box_px[3] - b.box_px[1] >= self.least_light_px]
-        shown = [b for b in tall if b.visible >= self.least_visible]
+        tall = [
+            b for b in boxes if b.box_px[3] - b.box_px[1] >= self.least_light_px and b.visible >= self.least_visible
+        ]
+        shown = [b for b in tall if image is not None and whole(b.box_px, image)]
         if not shown:
             return nothing_to_judge(f"all {len(effects.image_boxes)} lights added are hidden or too small", "lights")
         after = _take(after, after.in_image & (after.score >= self.thresholds.low))

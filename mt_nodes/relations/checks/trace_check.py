@@ -78,9 +78,7 @@ def stretch_of(
 
     The place is that of the effects; for a moving actor, where the follow-up came nearest to it; if there is no place,
     as in control and sham, the middle of the source's way.
-
-    Args:
-        whole: all of the source's way instead.
+    ``whole``: all of the source's way instead.
     """
     end_m = float(source.way_m[-1])
     if whole:

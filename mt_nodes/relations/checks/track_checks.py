@@ -15,7 +15,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Detections, Output
-from mt_nodes.data.perception import PredictedPath, Predictions
+from mt_nodes.data.perception import PredictedObjects, PredictedPath
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import at_least, at_most
@@ -56,7 +56,7 @@ class TracksKept(ObstacleCheck):
         """Judge tracks, ids and velocities, the worst first."""
         lost = compared.demanded & ~compared.matched
         before, after = compared.pairs
-        detail = {"counts": compared.counts, "lost_at": places(compared.source, lost)}
+        detail: dict[str, object] = {"counts": compared.counts, "lost_at": places(compared.source, lost)}
         if lost.any():
             reason = f"lost {describe(compared.source, lost)}"
             return Judgement(
@@ -132,7 +132,7 @@ class PredictedPathsClose(ObstacleCheck):
         raise NotImplementedError("predicted_paths_close judges paths, by judge")
 
     def _displacements(
-        self, compared: Comparison, paths: tuple[Predictions, Predictions], effects: Effects, bundle: Bundle
+        self, compared: Comparison, paths: tuple[PredictedObjects, PredictedObjects], effects: Effects, bundle: Bundle
     ) -> Judgement:
         frame_id = compared.source.frame_id
         carry = effects.carry(frame_id, bundle.transforms)
@@ -194,12 +194,12 @@ def _mask(count: int, rows: Sequence[int]) -> Mask:
     return mask
 
 
-def _numbered(predictions: Predictions) -> Detections:
+def _numbered(predictions: PredictedObjects) -> Detections:
     names = np.array([str(i) for i in range(len(predictions))], dtype=np.str_)
     return replace(predictions.objects, track_id=names)
 
 
-def _ways(predictions: Predictions, frame_id: str, bundle: Bundle) -> list[Ways]:
+def _ways(predictions: PredictedObjects, frame_id: str, bundle: Bundle) -> list[Ways]:
     """Return the paths of each obstacle in a frame."""
     matrix = bundle.transforms.lookup(frame_id, predictions.frame_id)
     return [[path._replace(place_m=_flat(matrix, path.place_m)) for path in rows] for rows in predictions.paths]

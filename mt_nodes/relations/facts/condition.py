@@ -78,10 +78,7 @@ TRUE, FALSE = ConditionNode("true"), ConditionNode("false")
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> ConditionNode:
-    """Parse a condition; an empty text is true.
-
-    Raises UsageError: says where, what was got and what a condition looks like.
-    """
+    """Parse a condition; an empty text is true. Raises UsageError."""
     from lark.exceptions import LarkError, UnexpectedInput
 
     if not text.strip():

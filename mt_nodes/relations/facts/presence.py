@@ -77,9 +77,8 @@ def by_labels(truth: GroundTruth | None) -> Facts:
 def by_detector(output: Output | None, traits: OutputTraits, who: str, known: Mapping[str, Any]) -> Facts:
     """Return the presence of elements by the output of a detector.
 
-    Args:
-        output: None if there is none; nothing is absent then.
-        who: the detector, as the facts' sources name it. known: facts of the scene, for the coverage's condition.
+    ``output``: None if there is none; nothing is absent then. ``who``: the detector, as the facts' sources name it.
+    ``known``: facts of the scene, for the coverage's condition.
     """
     facts: Facts = {}
     for role in ROLES:

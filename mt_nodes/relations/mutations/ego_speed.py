@@ -42,9 +42,8 @@ class EgoSpeed:
     def of(cls, bundle: Bundle, given_mps: float | None, default_mps: float) -> EgoSpeed:
         """Return the speed of the ego at a bundle.
 
-        Args:
-            given_mps: the parameter of a mutation, None where it is not set: then the bundle's motion counts.
-            default_mps: what is assumed where the motion is unknown, and said so in ``source``.
+        ``given_mps``: the parameter of a mutation, None where it is not set: then the bundle's motion counts.
+        ``default_mps``: what is assumed where the motion is unknown, and said so in ``source``.
         """
         motion = bundle.motion
         rate = 0.0 if motion is None or motion.yaw_rate_radps is None else motion.yaw_rate_radps

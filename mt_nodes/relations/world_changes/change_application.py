@@ -19,9 +19,8 @@ WHOLE: Window = (0, None)
 class ChangedWorld:
     """The follow-up's world, its differences from the source, and the draws.
 
-    Attributes:
-        back: parts of its world that are the source's again, see :mod:`mt_nodes.relations.world_changes.parts`.
-        window: first instant at which a change of sensor data applies, and the one after the last; None: to the end.
+    ``back``: parts of its world that are the source's again, see :mod:`mt_nodes.relations.world_changes.parts`.
+    ``window``: first instant at which a change of sensor data applies, and the one after the last; None: to the end.
     """
 
     setting: Setting

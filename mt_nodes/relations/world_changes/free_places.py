@@ -35,9 +35,8 @@ _TOGETHER_M = 20
 class OwnWay:
     """The ego's planned way.
 
-    Attributes:
-        pose: (K, 3) x, y and yaw in ``map``, one per metre; the first is the start of ``base_link``.
-        lanes: names of the lanes that it follows. front_m: from ``base_link`` to the ego's front.
+    ``pose``: (K, 3) x, y and yaw in ``map``, one per metre; the first is the start of ``base_link``. ``lanes``: names
+    of the lanes that it follows. ``front_m``: from ``base_link`` to the ego's front.
     """
 
     pose: Floats

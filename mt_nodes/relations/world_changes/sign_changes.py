@@ -129,10 +129,7 @@ class SignalShows(ScenarioChange):
         return (*_until(own, from_s), ("yellow", _YELLOW_S), ("red", _ALWAYS_S))
 
     def _light(self, setting: Setting) -> tuple[TrafficLight, int, OwnWay]:
-        """Return the first light, the row of the way at its stop line, and the way.
-
-        Raises NotApplicable: there is none.
-        """
+        """Return the first light, the row of the way at its stop line, and the way."""
         way = OwnWay.of(setting)
         places = way.rows(self.at, (-np.inf, np.inf))
         found = [(row, signal) for row, signal in _lights(setting.road, way) if self._fits(row, places, way)]

@@ -63,10 +63,8 @@ class Totals:
 class Coverage:
     """Coverage of some runs.
 
-    Attributes:
-        cells: those that any pair concerns. A pair counts once in each of its cells.
-        weathers: totals of pairs by weather; each pair counts once.
-        undecided: pairs of relations that were offered and not decided.
+    ``cells``: those that any pair concerns. A pair counts once in each of its cells. ``weathers``: totals of pairs by
+    weather; each pair counts once. ``undecided``: pairs of relations that were offered and not decided.
     """
 
     cells: Mapping[CoverageCell, CellCount] = field(default_factory=dict)

@@ -96,10 +96,7 @@ class BeforeAfter:
 def before_after(frame: MutatedFrame, change: CloudChange, range_m: float | None = None) -> BeforeAfter:
     """Prepare the picture of one frame.
 
-    Args:
-        frame: the frame.
-        change: change of its first cloud.
-        range_m: half the window along x, around the ego vehicle; by default whatever shows the change.
+    ``range_m``: half the window along x, around the ego vehicle; by default whatever shows the change.
     """
     frame_id, matrix = _frame(frame.source, change.old)
     before, after, removed, added = (

@@ -29,9 +29,7 @@ LEAST_MOVE_M = 1e-6
 class CloudChange:
     """Two clouds of one topic, and which returns correspond.
 
-    Attributes:
-        old, new: the clouds.
-        old_rows, new_rows: (P,) rows of corresponding returns, rising in ``old_rows``.
+    ``old_rows``, ``new_rows``: (P,) rows of corresponding returns, rising in ``old_rows``.
     """
 
     old: Cloud
@@ -93,11 +91,8 @@ def compare(
     """Match returns: by equal coordinates (unless the whole scene moved), else by row, else by beam.
 
     Rows match if the numbers of points are equal, else the nearest directions from the sensor.
-
-    Args:
-        old, new: clouds of one sensor.
-        added: (N, 3) points that a mutation added, in the frame of the clouds; they match no return.
-        transform: 4×4 with which a mutation moved the whole scene, in the frame of the clouds.
+    ``added``: (N, 3) points that a mutation added, in the frame of the clouds; they match no return. ``transform``: 4×4
+    with which a mutation moved the whole scene, in the frame of the clouds.
     """
     rows, fresh = _returns(old), _returns(new)
     if added is not None and len(added):

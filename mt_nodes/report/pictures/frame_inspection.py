@@ -27,11 +27,8 @@ BEFORE, AFTER = 6, 6
 class SentBundle:
     """One bundle as it is sent.
 
-    Attributes:
-        frame: number of its source bundle.
-        sent_ns: send time, by the clock of the recording.
-        stamp_ns: header stamp of its first cloud.
-        content: number of the source bundle with the same points; None: there is none.
+    ``frame``: number of its source bundle. ``sent_ns``: send time, by the clock of the recording. ``stamp_ns``: header
+    stamp of its first cloud. ``content``: number of the source bundle with the same points; None: there is none.
     """
 
     frame: int
@@ -45,11 +42,7 @@ class MutatedFrame:
     """A frame before and after a mutation.
 
     Attributes:
-        name: of the mutation or relation.
         mutations: those applied, in order.
-        seed: seed of all draws.
-        source: the frame as it was.
-        derived: its follow-up.
         change: change of the returns of its first cloud, from the baseline where there is one; None when the follow-up
             has no such cloud.
         sources, sent: the bundles of the frames around it, original and as sent to the follow-up arm.
@@ -93,11 +86,8 @@ def inspect(
 
     Args:
         bundles: of one episode, from its beginning.
-        mutations: applied one after the other.
         name: title of the picture.
         relation: id of the relation, on which draws depend beside seed, episode and frame.
-        frame: number of the bundle.
-        seed: seed of all draws.
         baseline: mutations of the source arm's input, with the same draws; none: the original frame.
     """
     inspection = _Inspection(MutationPipeline(mutations, seed, relation, baseline), frame, name)

@@ -61,11 +61,7 @@ class FreeReadings:
     """Rules of a region as a model reads them in free words, and the choice among them."""
 
     def __init__(self, asker: Asker, shop: RelationShop, region: str, indexer: Indexer, progress: Progress) -> None:
-        """Read the rules.
-
-        Raises:
-            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.model_queries.Asker.ask` does.
-        """
+        """Read the rules."""
         self._shop, self._region, self._by = shop, region, asker.name
         rules = list(load_rule_set(region).rules.values())
         self._read = list(_free_answers(asker, Prompts(shop.ontology), rules, region, progress))

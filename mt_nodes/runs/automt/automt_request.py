@@ -112,11 +112,7 @@ def checked_request(request: AutomtRequest) -> AutomtRequest:
 
 
 def refuse_readers(readers: Sequence[str], judges: Sequence[str], samples: int) -> None:
-    """Refuse readers and judges of rules that do not fit together.
-
-    Raises:
-        UsageError: saying what to type instead.
-    """
+    """Refuse readers and judges of rules that do not fit together. Raises UsageError: saying what to type instead."""
     if not readers:
         raise UsageError(f"--reader: got none, expected {PARSER}, {CLASSIFIER} or a language model")
     for name in judges:

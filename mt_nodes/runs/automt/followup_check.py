@@ -38,11 +38,7 @@ class FollowupCheck:
     samples: int = 3
 
     def look(self, source: Bundle, followup: Bundle, statement: Statement) -> Look:
-        """Return whether the model sees the change; None where there is no picture to compare.
-
-        Raises:
-            NoAnswer, InfrastructureError, UsageError: as :meth:`mt_nodes.rules.model_queries.Asker.ask` does.
-        """
+        """Return whether the model sees the change; None where there is no picture to compare."""
         if not source.images or not followup.images:
             return None, ""
         try:
@@ -70,11 +66,7 @@ class FollowupCheck:
 
 
 def read(answer: str) -> dict[str, bool]:
-    """Return the answer to each question.
-
-    Raises:
-        BadAnswer: it is none of yes and no to each.
-    """
+    """Return the answer to each question. Raises BadAnswer: it is none of yes and no to each."""
     data = json_in(answer)
     if set(data) != set(QUESTIONS) or any(data[name] not in ("yes", "no") for name in QUESTIONS):
         raise BadAnswer(f"expected an object with exactly the keys {', '.join(QUESTIONS)}, each yes or no")

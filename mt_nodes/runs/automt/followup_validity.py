@@ -78,12 +78,11 @@ def rate_followups(
 ) -> dict[Key, CaseFollowups]:
     """Return what became of the follow-ups of every proposal that was run.
 
+    Raises MtError: the model's server gives no answers, its results or its bags are damaged.
+
     Args:
         run: a finished replay of them. progress: is told of each follow-up that was looked at.
         check: a model that looks, too; what one of the looks does not find was not made.
-
-    Raises:
-        MtError: the model's server gives no answers, its results or its bags are damaged.
     """
     cases = {case.name: case for case in proposed.cases}
     proposals = {key_of(one): one for one in proposed.proposals if one.relation}
@@ -97,11 +96,7 @@ def rate_followups(
 
 
 def validation_of(one: Proposal, case: CaseFrames, followups: CaseFollowups | None, ontology: Ontology) -> Validation:
-    """Return the three factors of a proposal.
-
-    Args:
-        followups: what became of it; None where nothing was run.
-    """
+    """Return the three factors of a proposal. ``followups``: what became of it; None where nothing was run."""
     known = {name: Factor(False, why) for name, why in one.lacking.items()}
     if one.statement is None:
         return Validation(**{name: known.get(name, Factor(None, one.why)) for name in FACTORS})

@@ -28,8 +28,7 @@ _KEYS = ("text", "element", "place", "behaviour", "origin")
 def manual_relations(region: str, ontology: Ontology) -> dict[str, tuple[Statement, Relation]]:
     """Return the nine as they look in a region, by id.
 
-    Raises:
-        UsageError: the file is none, or one of them cannot be shown; names it.
+    Raises UsageError: the file is none, or one of them cannot be shown; names it.
     """
     path = resources.config_dir() / FILE
     data = read_mapping(path)
@@ -55,8 +54,7 @@ def manual_relations(region: str, ontology: Ontology) -> dict[str, tuple[Stateme
 def manual(cases: Sequence[CaseFrames], region: str, rounds: int, seed: int, shop: RelationShop) -> list[Proposal]:
     """Return one of the nine for each case and round, by lot from the seed, of those that can be run.
 
-    Raises:
-        UsageError: none can.
+    Raises UsageError: none can.
     """
     every = {
         name: (one, shop.made(relation, one))

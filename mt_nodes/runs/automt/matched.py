@@ -22,8 +22,7 @@ from mt_nodes.runs.automt.proposals import Proposal
 class EntryRelations:
     """Relations of the store's entries as an experiment runs them.
 
-    Attributes:
-        method: begins the ids of those that do not ship.
+    ``method``: begins the ids of those that do not ship.
     """
 
     shop: RelationShop
@@ -43,8 +42,7 @@ class EntryRelations:
     def named(self, entry: Entry) -> tuple[str, str]:
         """Return id and file of an entry's relation; one that ships has no file.
 
-        Raises:
-            InfrastructureError: the file cannot be written.
+        Raises InfrastructureError: the file cannot be written.
         """
         if (ids := ids_of(entry)) and not self.shop.edit_model:
             return ids[0], ""
@@ -71,8 +69,7 @@ def matched(
 ) -> list[Proposal]:
     """Return what the matcher gives each case and round; it goes on counting over cases and rounds.
 
-    Args:
-        nearest: consider only so many relations, the nearest to the scene; 0: all. indexer: compares meanings.
+    ``nearest``: consider only so many relations, the nearest to the scene; 0: all. ``indexer``: compares meanings.
     """
     ontology = relations.shop.ontology
     chooses = Matcher(

@@ -103,8 +103,7 @@ def proposal_of_words(
 ) -> Proposal:
     """Return what a model says in free words as a proposal, with a relation where one can be made of it.
 
-    Args:
-        source: makes the proposal of a method, region, round and case. rules: as for :func:`understood`.
+    ``source``: makes the proposal of a method, region, round and case. ``rules``: as for :func:`understood`.
     """
     statement, lacking = understood(answer, shop.ontology, rules)
     proposal = source(statement, why=why, told=answer)

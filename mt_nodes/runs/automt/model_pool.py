@@ -45,19 +45,13 @@ class ModelPool:
         return asker
 
     def named(self, name: str, task: str) -> Asker:
-        """Return what asks the model of a name.
-
-        Raises:
-            UsageError: there is no such model.
-        """
+        """Return what asks the model of a name. Raises UsageError: there is no such model."""
         return self.asker(model_named(name, self._models_file, os.environ), task)
 
     def indexer(self, name: str) -> Indexer:
         """Return what compares meanings: an embedding model's vectors, stored beside the answers; empty: without one.
 
-        Raises:
-            UsageError: there is no such model.
-            InfrastructureError: the file of vectors is damaged.
+        Raises UsageError: there is no such model. InfrastructureError: the file of vectors is damaged.
         """
         if not name:
             return Index

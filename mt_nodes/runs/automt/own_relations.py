@@ -49,8 +49,7 @@ class RelationShop:
     def written(self, relation: Relation) -> str:
         """Write a relation and return the path of its file from where the directory lies.
 
-        Raises:
-            InfrastructureError: it cannot be written.
+        Raises InfrastructureError: it cannot be written.
         """
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -62,8 +61,7 @@ class RelationShop:
 def own_relation(name: str, statement: Statement, text: str, title: str, region: str, ontology: Ontology) -> Relation:
     """Return a statement as a relation of this id; ``text`` and ``title`` say what it says, and who says so.
 
-    Raises:
-        UsageError: nothing shows its element in the region.
+    Raises UsageError: nothing shows its element in the region.
     """
     rules = RuleSet(region, title, {name: Rule(name, text)}, Path(title))
     return replace(bind(replace(statement, rules=(name,)), ontology, rules), id=name)

@@ -44,9 +44,8 @@ NO_READER = "not run: no language model reads the rules; name one by --reader"
 def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> ProposalSet:
     """Return what the methods of a run give every case.
 
-    Raises:
-        UsageError: there is no case, or a fact, a file or a model is none.
-        InfrastructureError: a bag is damaged, or a model's server gives no answers; those so far are kept.
+    Raises UsageError: there is no case, or a fact, a file or a model is none. InfrastructureError: a bag is damaged, or
+    a model's server gives no answers; those so far are kept.
     """
     request, ontology = run.request, load_ontology()
     model = model_of(request)
@@ -67,8 +66,7 @@ def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> Pr
 class Methods:
     """The methods of a request, with what they share.
 
-    Attributes:
-        model: asked by the two methods that a language model carries out; None: none is named.
+    ``model``: asked by the two methods that a language model carries out; None: none is named.
     """
 
     request: AutomtRequest
@@ -130,8 +128,7 @@ class Methods:
 def model_of(request: AutomtRequest) -> LanguageModel | None:
     """Return the language model that is asked, None where none is named.
 
-    Raises:
-        UsageError: it is not fully told, or there are several.
+    Raises UsageError: it is not fully told, or there are several.
     """
     found: Sequence[LanguageModel]
     if request.models_file:

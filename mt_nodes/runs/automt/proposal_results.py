@@ -60,9 +60,8 @@ class ProposalResult:
 class Results:
     """All that the tables are made of.
 
-    Attributes:
-        identity: every source case against itself. bound: kind of the bounds that were used. hows: where from, each
-            once. usage: what the language model that looked at follow-ups took.
+    ``identity``: every source case against itself. ``bound``: kind of the bounds that were used. ``hows``: where from,
+    each once. ``usage``: what the language model that looked at follow-ups took.
     """
 
     proposals: tuple[ProposalResult, ...]
@@ -123,14 +122,11 @@ def judge_all(
     progress: Callable[[int], None] = lambda count: None,
     ontology: Ontology | None = None,
 ) -> Results:
-    """Return what came of every proposal.
+    """Return what came of every proposal. Raises MtError: the results of a replay, or a bag, are damaged.
 
     Args:
         replays: the finished replay into each stack, by its name.
         progress: is told of each follow-up that was looked at.
-
-    Raises:
-        MtError: the results of a replay, or a bag, are damaged.
     """
     words = ontology or load_ontology()
     cases = {case.name: case for case in proposed.cases}

@@ -43,8 +43,7 @@ class Proposal(PlainData):
 class ProposalSet:
     """All that is asked of stacks.
 
-    Attributes:
-        not_run: why, of methods that were not. usage: what the language models took, by task.
+    ``not_run``: why, of methods that were not. ``usage``: what the language models took, by task.
     """
 
     cases: tuple[CaseFrames, ...]

@@ -42,8 +42,7 @@ class RuleReaders:
     def of(cls, request: AutomtRequest, ontology: Ontology, pool: ModelPool) -> RuleReaders:
         """Return the readers that a request names; the models judge their own readings where no judge is named.
 
-        Raises:
-            UsageError: a model is unknown, or a judge is a reader.
+        Raises UsageError: a model is unknown, or a judge is a reader.
         """
         prompts = Prompts(ontology)
         built_in: dict[str, Reader] = {PARSER: ParserReader(ontology), CLASSIFIER: ClassifierReader(ontology)}
@@ -63,11 +62,8 @@ class RuleReaders:
     def entries(self, region: str, progress: Progress, *, judged: bool = True) -> list[Entry]:
         """Return the relations of a region's rules, equal ones merged, with numbers.
 
-        Args:
-            judged: leave out what the judge rejects; else the reading of most readers counts.
-
-        Raises:
-            InfrastructureError: a model gave no answer to some rules; those so far are stored.
+        ``judged``: leave out what the judge rejects; else the reading of most readers counts.
+        Raises InfrastructureError: a model gave no answer to some rules; those so far are stored.
         """
         if self.shipped:
             return _numbered([entry for entry in shipped_entries() if entry.region == region])

@@ -22,8 +22,7 @@ from mt_nodes.stacks.stack import Stack
 def recordings_of(request: AutomtRequest, ontology: Ontology, pool: ModelPool) -> list[Recording]:
     """Return the bags with what is known of them beforehand, and who describes their frames.
 
-    Raises:
-        UsageError: a fact, the file of transforms, a detector or the scene model is none.
+    Raises UsageError: a fact, the file of transforms, a detector or the scene model is none.
     """
     tree = load_transforms(Path(request.transforms)) if request.transforms else None
     known_facts = facts(request.facts, ontology)
@@ -45,8 +44,7 @@ def shared_sensors(recordings: Sequence[Recording]) -> tuple[str, ...]:
 def refuse_discord(recordings: Sequence[Recording], stacks: Sequence[Stack]) -> None:
     """Refuse bags whose frames another sensor counts for a stack than for the cases.
 
-    Raises:
-        UsageError: names the bag and both counts.
+    Raises UsageError: names the bag and both counts.
     """
     for recording in recordings:
         for stack in stacks:

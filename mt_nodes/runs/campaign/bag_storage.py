@@ -187,10 +187,7 @@ def name_of(place: str) -> str:
 
 @contextmanager
 def _readable_errors(place: str) -> Iterator[None]:
-    """Turn errors of reading into those for people.
-
-    Raises UsageError: there is no such file. InfrastructureError: it cannot be read.
-    """
+    """Turn errors of reading into those for people."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:

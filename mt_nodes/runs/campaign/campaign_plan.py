@@ -37,10 +37,8 @@ STACK = "@stack"
 class Cell(PlainData):
     """One stack × one seed: a results directory.
 
-    Attributes:
-        name: of its directory.
-        request: what all its items share; relations by id, no bag.
-        texts: YAML of the relations that do not ship, by id. versions: SHA-256 by id, and of :data:`STACK` and files.
+    ``request``: what all its items share; relations by id, no bag. ``texts``: YAML of the relations that do not ship,
+    by id. ``versions``: SHA-256 by id, and of :data:`STACK` and files.
     """
 
     name: str
@@ -63,9 +61,8 @@ class Cell(PlainData):
 class Plan:
     """What a campaign comes to: drives outer, cells inner, so that a prefix of drives is complete.
 
-    Attributes:
-        pairs: verdicts that an item owes, by (drive number, cell); left out where nobody can tell yet.
-        notes: what a person should know of it.
+    ``pairs``: verdicts that an item owes, by (drive number, cell); left out where nobody can tell yet. ``notes``: what
+    a person should know of it.
     """
 
     drives: tuple[Drive, ...]
@@ -212,6 +209,7 @@ class _Checked:
             transforms=campaign.transforms,
             qos=campaign.qos,
             draws=campaign.draws,
+            most_evidence=campaign.most_evidence,
             plugins=tuple(str(p.resolve()) for p in plugins.directories()),
         )
         check_request(request, stack)

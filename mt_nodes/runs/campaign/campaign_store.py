@@ -64,6 +64,16 @@ class Work:
 
 
 @dataclass(frozen=True)
+class CellEffort:
+    """Items of a cell that ended, their judged and violated pairs, and the wall time of their workers in seconds."""
+
+    items: int
+    pairs: int
+    violated: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class CampaignProgress:
     """How far a campaign is: items by state, verdicts of those that ended, and violated ones among them."""
 
@@ -189,6 +199,12 @@ class CampaignStore:
         """Return the items of a cell that are done or have failed, in plan order."""
         query = f"SELECT {_COLUMNS} FROM items WHERE cell = ? AND state IN (?, ?) ORDER BY place"
         return list(map(_work, self._db.execute(query, (cell, DONE, FAILED))))
+
+    def effort(self, cell: str) -> CellEffort:
+        """Return what the items of a cell took that have ended, the last try of each."""
+        sums = "count(*), coalesce(sum(judged), 0), coalesce(sum(violated), 0), coalesce(sum(seconds), 0.0)"
+        query = f"SELECT {sums} FROM items WHERE cell = ? AND seconds IS NOT NULL"
+        return CellEffort(*self._db.execute(query, (cell,)).fetchone())
 
     def standing(self) -> CampaignProgress:
         """Return how far it is."""

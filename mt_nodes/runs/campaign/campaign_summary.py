@@ -154,7 +154,6 @@ def sum_up_campaign(
 
     Args:
         out: directory of the campaign. about: what is to be told of it.
-        cells: summaries by name.
         items: how many are in each state.
         why_left: what goes on with those that were not begun. interrupted: whether it was.
         cut: what a budget of time left undone; how much that is goes by the load of the machine, so it is no PASS.

@@ -45,10 +45,8 @@ _MODULES = (pipeline, seeds, inspect.getmodule(Mutation))
 class CaseSource:
     """What must be known of a run to tell its cases.
 
-    Attributes:
-        stack: its name, and the faults that were planted. seed: of the run.
-        relations: by id, control and sham left out.
-        drive: returns path or URL of the bag of an episode, and the SHA-256 of its content.
+    ``stack``: its name, and the faults that were planted. ``seed``: of the run. ``relations``: by id, control and sham
+    left out. ``drive``: returns path or URL of the bag of an episode, and the SHA-256 of its content.
     """
 
     stack: str
@@ -196,10 +194,8 @@ class Together:
         """Return the replay; writes the relations as the cases have them.
 
         Raises MtError: the bag is not there, or is another one by now.
-
-        Args:
-            template: stack, transport and what else is not the cases' own.
-            out: directory for the relations. bags: where bags behind URLs are copied to. cache: of hashes of bags.
+        ``template``: stack, transport and what else is not the cases' own. ``out``: directory for the relations.
+        ``bags``: where bags behind URLs are copied to. ``cache``: of hashes of bags.
         """
         bag = fetched(Drive(self.episode, self.bag, self.bag_sha256, None), bags)
         if not exists(str(bag)):

@@ -48,10 +48,8 @@ class CellPiece:
 def merge(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequence[CellPiece], relations: Path) -> None:
     """Make a cell's journal, ledger, draws, evidence and record of its pieces.
 
-    Args:
-        out: directory of the cell.
-        drives: of the plan: the bags of the run that this stands for.
-        pieces: in plan order. relations: directory of the relations that do not ship.
+    ``drives``: of the plan: the bags of the run that this stands for. ``pieces``: in plan order. ``relations``:
+    directory of the relations that do not ship.
     """
     for name in (EVIDENCE, DRAWS):
         (out / name).mkdir(parents=True, exist_ok=True)

@@ -111,11 +111,8 @@ class SharedKey:
 
     Dask starts its processes there with its settings in the command line, which every user of the host can read: so the
     settings name the file.
-
-    Args:
-        key: of :func:`own_key`.
-        hosts: with repetitions, in the order of ``options``.
-        options: of ``asyncssh.connect``: a mapping, or one for each host.
+    ``key``: of :func:`own_key`. ``hosts``: with repetitions, in the order of ``options``. ``options``: of
+    ``asyncssh.connect``: a mapping, or one for each host.
     """
 
     def __init__(self, key: Any, hosts: Sequence[str], options: Any) -> None:

@@ -30,6 +30,7 @@ from mt_nodes.runs.campaign.campaign_store import DONE, FAILED, FILE, PLANNED, R
 from mt_nodes.runs.campaign.campaign_summary import Policy, empty_summary, infos_of, sum_up_campaign, sum_up_cell
 from mt_nodes.runs.campaign.campaign_view import LOCK
 from mt_nodes.runs.campaign.cell_merging import CellPiece, merge
+from mt_nodes.runs.campaign.cost import write_cost
 from mt_nodes.runs.campaign.early_stop import SequentialStopper
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.inputs import drives
@@ -38,7 +39,7 @@ from mt_nodes.runs.campaign.pool import Pool
 
 ITEMS, CELLS, RELATIONS = "items", "cells", "relations"
 #: Keys of a campaign that do not change what its items come to.
-FREE = ("bags", "workers", "retries", "stall_minutes", "budget", "cluster", "waivers")
+FREE = ("bags", "workers", "retries", "stall_minutes", "budget", "cluster", "waivers", "most_evidence")
 Change = Callable[[Campaign], Campaign]
 
 
@@ -70,10 +71,8 @@ def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign
     """Plan a campaign, in a new directory or in the one that it was begun in.
 
     Raises UsageError: it cannot run, and nothing was written; or the directory holds another plan.
-
-    Args:
-        campaign: as its file has it. out: its directory, None: a new one.
-        changed: sets what is another this time: workers, budget.
+    ``campaign``: as its file has it. ``out``: its directory, None: a new one. ``changed``: sets what is another this
+    time: workers, budget.
     """
     place = Path(out) if out else None
     if place is not None and is_campaign(place):
@@ -140,11 +139,8 @@ def conduct(
     """Have the items done, merge them, and return the summary of the campaign.
 
     Raises UsageError: another process conducts it.
-
-    Args:
-        conducted: which one. interrupted: whether somebody wants it to end.
-        show: called now and then with how far it is.
-        start: starts other workers than :func:`pool_of`.
+    ``conducted``: which one. ``interrupted``: whether somebody wants it to end. ``show``: called now and then with how
+    far it is. ``start``: starts other workers than :func:`pool_of`.
     """
     out, campaign, plan = conducted.out, conducted.campaign, conducted.plan
     with _alone(out), CampaignStore(out / FILE) as store:
@@ -224,7 +220,9 @@ def _merged(conducted: PlannedCampaign, store: CampaignStore, stops: StoppedRela
     why = f"`mt campaign --resume {out}` goes on" + (
         ", with a larger budget of pairs" if conducted.allowed < len(plan.drives) else ""
     )
-    return sum_up_campaign(out, about, cells, items, why_left=why, interrupted=interrupted, cut=cut.words)
+    summary = sum_up_campaign(out, about, cells, items, why_left=why, interrupted=interrupted, cut=cut.words)
+    write_cost(out, (cell.name for cell in plan.cells), store, out / CELLS)
+    return summary
 
 
 @dataclass(frozen=True)

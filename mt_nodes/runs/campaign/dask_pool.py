@@ -27,11 +27,8 @@ class DaskPool:
     """A pool whose workers are Dask's.
 
     Raises UsageError: the cluster cannot be what the file says. InfrastructureError: no worker came.
-
-    Args:
-        cluster: of the campaign file, see :mod:`mt_nodes.runs.campaign.clusters`.
-        home: where the directories of items are to be, by key.
-        workers: to ask for where ``cluster`` does not say.
+    ``cluster``: of the campaign file, see :mod:`mt_nodes.runs.campaign.clusters`. ``home``: where the directories of
+    items are to be, by key. ``workers``: to ask for where ``cluster`` does not say.
     """
 
     def __init__(self, cluster: Mapping[str, Any], home: Path, workers: int = 1) -> None:

@@ -48,11 +48,9 @@ def do(item: CampaignItem, scratch: str, home: str, results: str, directories: S
     Raises InfrastructureError: the process that did it died, or its parcel could not be put where it should be.
 
     Args:
-        item: what to do.
         scratch: folder on this machine for items and bags; empty: one of this user's below the temporary folder.
         home: folder that both leader and workers see, empty when there is none; it takes the place of ``scratch``.
         results: URL of a folder to put parcels into; empty: they go to the leader by way of the scheduler.
-        directories: of plugins.
     """
     place = Path(home or scratch or own_temporary_directory("mt_campaign"))
     with _turn:

@@ -62,9 +62,8 @@ class StopEarly:
 class WatchedRelation:
     """One relation of one cell, drive after drive.
 
-    Args:
-        relation: what must be known of it. policy: when it is clear.
-        hypotheses: relations × cells of the campaign; they share alpha evenly.
+    ``relation``: what must be known of it. ``policy``: when it is clear. ``hypotheses``: relations × cells of the
+    campaign; they share alpha evenly.
     """
 
     def __init__(self, relation: RelationInfo, policy: StopEarly, hypotheses: int) -> None:
@@ -185,9 +184,8 @@ class WatchedRelation:
 class SequentialStopper:
     """Says at which drive each relation of ONE cell ends. What it was shown of a drive never changes.
 
-    Args:
-        relations: by the id that parts bear. policy: of the campaign.
-        hypotheses: relations × cells of the campaign.
+    ``relations``: by the id that parts bear. ``policy``: of the campaign. ``hypotheses``: relations × cells of the
+    campaign.
     """
 
     def __init__(self, relations: Mapping[str, RelationInfo], policy: StopEarly, hypotheses: int) -> None:
@@ -198,10 +196,8 @@ class SequentialStopper:
     def stopped_at(self, relation: str, drives: Sequence[PartResult | None]) -> int | None:
         """Return how many drives, in plan order, count for a relation; None while it goes on.
 
-        Args:
-            relation: its id.
-            drives: what came of each drive, None where that is not known yet: only those before the first None are
-                looked at, one after another, so that the answer is the same whoever had which one ready.
+        ``drives``: what came of each drive, None where that is not known yet: only those before the first None are
+        looked at, one after another, so that the answer is the same whoever had which one ready.
         """
         if relation in self._stops:
             return self._stops[relation]

@@ -102,6 +102,9 @@ class Campaign:
     seeds: tuple[int, ...] = param((0,), convert=_seeds, help="what every draw depends on; one cell each")
     draws: int = param(1, low=1, high=MOST_DRAWS, help="follow-ups that each relation makes of each bundle")
     limit: int | None = param(None, low=1, help="bundles per drive at most")
+    most_evidence: int | None = param(
+        None, low=0, help="keep the evidence of at most N violated pairs of each relation and item; null: of all"
+    )
     transport: str = param("ros", choices=TRANSPORTS, help=", ".join(TRANSPORTS))
     mode: str = param("twin", choices=MODES, help=", ".join(MODES))
     topics: Mapping[str, str] = param({}, help="choose among several topics of the bags, by role")

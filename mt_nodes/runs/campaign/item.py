@@ -13,18 +13,15 @@ from mt_nodes.base.plain_data import PlainData
 from mt_nodes.engine.plan import ReplayRequest
 
 #: Of a request: where things lie does not change what comes of it.
-_PLACES = ("bags", "relations", "stack", "plugins", "transforms", "qos", "waivers")
+_PLACES = ("bags", "relations", "stack", "plugins", "transforms", "qos", "waivers", "most_evidence")
 
 
 @dataclass(frozen=True)
 class Drive:
     """One bag of a campaign.
 
-    Attributes:
-        number: its place in the plan, which is the episode of its pairs.
-        url: path or URL.
-        sha256: of its content.
-        bundles: how many it gives, None when that is not known without reading it.
+    ``number``: its place in the plan, which is the episode of its pairs. ``bundles``: how many it gives, None when that
+    is not known without reading it.
     """
 
     number: int
@@ -40,7 +37,6 @@ class CampaignItem(PlainData):
     Attributes:
         key: SHA-256 of everything that its verdicts depend on, see :func:`item_key`.
         cell: name of the cell, ``<stack>-seed<seed>``.
-        drive: what is replayed.
         stack: name of a shipped stack or path of its file. seed: what every draw depends on.
         relations: ids of what is offered.
         request: of the replay; its bag is the drive's URL and its ``first_episode`` the drive's number.
@@ -124,12 +120,8 @@ class PartResult:
 class ItemResult:
     """What came of an item.
 
-    Attributes:
-        exit_code: of its run.
-        sha256: of the sorted verdict lines.
-        seconds: that it took, wall time. worker: who did it.
-        trouble: infrastructure trouble, empty when there was none.
-        deaths: how the stack died, each time; on a former try, too.
+    ``sha256``: of the sorted verdict lines. ``seconds``: that it took, wall time. ``worker``: who did it. ``trouble``:
+    infrastructure trouble, empty when there was none. ``deaths``: how the stack died, each time; on a former try, too.
     """
 
     key: str

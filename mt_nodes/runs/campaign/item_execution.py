@@ -131,10 +131,7 @@ def _plain_tally(found: ArmTally) -> ItemTally:
 
 
 def _take_alone(held: Any, item: CampaignItem) -> None:
-    """Lock an item's directory; what a worker that was killed left behind may still be ending there.
-
-    Raises InfrastructureError: it does not end.
-    """
+    """Lock an item's directory; what a worker that was killed left behind may still be ending there."""
     limit_s = LET_GO_S + suite_stop_s(load_stack(item.request.stack))
     if not wait_until(lambda: _locked(held), limit_s):
         raise InfrastructureError(

@@ -76,9 +76,8 @@ class StoppedRelations:
 class Limits:
     """What a leader keeps to.
 
-    Attributes:
-        drives: of the plan, from the first, that may be done. retries: of an item, after infrastructure trouble.
-        seconds: after which no further item begins, None: no such limit.
+    ``drives``: of the plan, from the first, that may be done. ``retries``: of an item, after infrastructure trouble.
+    ``seconds``: after which no further item begins, None: no such limit.
     """
 
     drives: int

@@ -32,9 +32,8 @@ _OWN = "MT_CAMPAIGN_DOMAIN"
 class _Worker:
     """A process and what it is at.
 
-    Attributes:
-        key: of its item, empty when it is idle. size: bytes of that item's journal when it last grew, or began.
-        since_s: when that was, process time.
+    ``key``: of its item, empty when it is idle. ``size``: bytes of that item's journal when it last grew, or began.
+    ``since_s``: when that was, process time.
     """
 
     ours: WorkerProcess
@@ -49,9 +48,8 @@ class LocalPool:
     def __init__(self, count: int, scratch: Path, stall_s: float = math.inf) -> None:
         """Start the workers.
 
-        Args:
-            count: how many. scratch: see :func:`mt_nodes.runs.campaign.item_execution.perform`.
-            stall_s: how long the journal of an item may go without a further line, by our process time.
+        ``count``: how many. ``scratch``: see :func:`mt_nodes.runs.campaign.item_execution.perform`. ``stall_s``: how
+        long the journal of an item may go without a further line, by our process time.
         """
         process_time_s.start_watching()
         self._scratch, self._stall_s = scratch, stall_s

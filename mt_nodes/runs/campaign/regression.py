@@ -91,9 +91,8 @@ def note(
 ) -> list[str]:
     """Keep what came of a run, and say so: how stored cases ended, and what else was violated.
 
-    Args:
-        failures: the database. stored: what it held for the run. run: which one.
-        summary: of the run. lines: of its journal.
+    ``failures``: the database. ``stored``: what it held for the run. ``run``: which one. ``summary``: of the run.
+    ``lines``: of its journal.
     """
     ended = {line["pair"]: line for line in lines if line["type"] == "verdict"}
     outcomes = outcomes_of(stored.first, ended)

@@ -37,10 +37,7 @@ Plain = dict[str, Any]
 class Variant:
     """A relation of a campaign.
 
-    Attributes:
-        id: of its pairs.
-        text: its YAML; empty for one that ships as it is.
-        version: SHA-256 of what it says, defaults filled in.
+    ``text``: its YAML; empty for one that ships as it is. ``version``: SHA-256 of what it says, defaults filled in.
     """
 
     id: str

@@ -62,9 +62,8 @@ class Attendance:
     def unsure(self, sent_s: float, deadline_s: float, last_message_s: float) -> bool:
         """Tell whether silence may still turn out to be that of one who has gone.
 
-        Args:
-            sent_s: when it was asked, process time. deadline_s: when its answer was due.
-            last_message_s: when anything was heard of it last.
+        ``sent_s``: when it was asked, process time. ``deadline_s``: when its answer was due. ``last_message_s``: when
+        anything was heard of it last.
         """
         lost = sent_s <= max(self.lost_s, self.back_s)
         return lost or (last_message_s <= deadline_s and process_time_s() < deadline_s + LEASE_S)

@@ -53,10 +53,8 @@ def check_live_config(file: Path, typed: Mapping[str, Any], env: Mapping[str, st
     """Look at everything that a run with this configuration needs of the graph; nothing is published for it.
 
     Raises UsageError: the configuration, or what it names, is wrong. MtError: the child failed.
-
-    Args:
-        file: the configuration. typed: what takes the place of what it says.
-        env: environment of the child that looks.
+    ``file``: the configuration. ``typed``: what takes the place of what it says. ``env``: environment of the child that
+    looks.
     """
     run = LiveRun.make(configured(file, typed), Path())
     stack, config = run.stack, run.request

@@ -50,9 +50,8 @@ CHANGEABLE: dict[str, tuple[str, ...]] = {part: PARTS[part] for part in ("segmen
 class Commands:
     """Takes commands from any thread; the driver asks for the wishes of the moment before each instant.
 
-    Args:
-        config: what the run began with.
-        relations: ids of the relations that were loaded: control and sham, which need not be named, are none of them.
+    ``config``: what the run began with. ``relations``: ids of the relations that were loaded: control and sham, which
+    need not be named, are none of them.
     """
 
     def __init__(self, config: LiveConfig, relations: Sequence[str]) -> None:

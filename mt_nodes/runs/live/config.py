@@ -119,10 +119,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 
 
 def live_config(given: Mapping[str, Any], where: str) -> LiveConfig:
-    """Check a configuration; names of files in it are as they are written.
-
-    Raises UsageError: naming the key, what was got and what was expected.
-    """
+    """Check a configuration; names of files in it are as they are written. Raises UsageError."""
     return build(LiveConfig, given, where)
 
 

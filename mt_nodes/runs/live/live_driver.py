@@ -42,7 +42,6 @@ class LiveDriver:
     """One run. One thread calls ``received`` and ``passes`` as input arrives, another one everything else.
 
     Args:
-        run: what to do.
         arms: the source arm and the follow-up arm; the same twice in ``alternate``.
         recorder: what keeps the results.
         commands: what users ask for during the run.

@@ -74,11 +74,8 @@ class Instant:
 class Feeding:
     """Gives the arms what comes, equally late; in the modes ``shadow``, ``twin`` and ``alternate``.
 
-    Args:
-        mode: as in the configuration.
-        arms: the first and the second one; the same twice in ``alternate``.
-        line: where what goes to our arms waits.
-        delay_s: for how long; in ``alternate`` nothing waits.
+    ``arms``: the first and the second one; the same twice in ``alternate``. ``line``: where what goes to our arms
+    waits. ``delay_s``: for how long; in ``alternate`` nothing waits.
     """
 
     def __init__(self, mode: str, arms: tuple[Arm, Arm], line: DelayLine, delay_s: float) -> None:

@@ -49,11 +49,7 @@ Ended = tuple[Outcome, str]
 class Maker:
     """Makes the follow-up of one instant after the other.
 
-    Args:
-        run: what is offered.
-        feeding: where follow-ups go.
-        recorder: what keeps them.
-        limits: how much may be tested at first.
+    ``feeding``: where follow-ups go. ``limits``: how much may be tested at first.
     """
 
     def __init__(self, run: LiveRun, feeding: Feeding, recorder: Recorder, limits: Limits) -> None:

@@ -117,11 +117,8 @@ def nothing_missed(after_ns: int, before_ns: int) -> int:
 class LiveJudge:
     """Judges instants in their order, and writes what they owe.
 
-    Args:
-        run: what is judged.
-        recorder: what keeps the results.
-        progress: called with each group of verdicts.
-        missed: counts the inputs between two stamps that the live stack had, and our instance had not.
+    ``recorder``: what keeps the results. ``progress``: called with each group of verdicts. ``missed``: counts the
+    inputs between two stamps that the live stack had, and our instance had not.
     """
 
     def __init__(

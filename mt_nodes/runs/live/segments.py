@@ -32,12 +32,8 @@ class Next(str, Enum):
 class Turn:
     """What one instant is used for.
 
-    Attributes:
-        offer: whose turn it is.
-        phase: what for.
-        segment: number of the turn.
-        round: how often everybody had a turn before.
-        stretch: changes whenever the arms have to agree anew; what an older one came to says nothing any more.
+    ``round``: how often everybody had a turn before. ``stretch``: changes whenever the arms have to agree anew; what an
+    older one came to says nothing any more.
     """
 
     offer: Offer
@@ -50,10 +46,8 @@ class Turn:
 class Rotation:
     """The state of the rotation; it knows neither input nor arms, and time only as it is told.
 
-    Args:
-        offers: control first, sham last, relations between them.
-        segments: how long what lasts.
-        remembers: whether the stack's answers depend on former inputs.
+    ``offers``: control first, sham last, relations between them. ``segments``: how long what lasts. ``remembers``:
+    whether the stack's answers depend on former inputs.
     """
 
     def __init__(self, offers: Sequence[Offer], segments: Segments, *, remembers: bool) -> None:

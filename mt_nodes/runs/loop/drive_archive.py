@@ -31,9 +31,7 @@ MakePlayer = Callable[..., Player]
 class DrivenPair:
     """A pair of drives and what was judged of it.
 
-    Attributes:
-        planned: the episode. offer: whose follow-up it is. changed_world: what the follow-up drove through.
-        source, followup: the drives.
+    ``planned``: the episode. ``offer``: whose follow-up it is. ``changed_world``: what the follow-up drove through.
     """
 
     planned: PlannedEpisode

@@ -30,9 +30,8 @@ _EITHER = (
 class DriveComparison:
     """Whether a drive came again bit for bit.
 
-    Attributes:
-        what: source, follow-up, or what the latter's stack was given. expected: SHA-256 by the ledger.
-        now: what it came to, None where nobody drove. why: where both drives part, empty where they do not.
+    ``what``: source, follow-up, or what the latter's stack was given. ``expected``: SHA-256 by the ledger. ``now``:
+    what it came to, None where nobody drove. ``why``: where both drives part, empty where they do not.
     """
 
     what: str

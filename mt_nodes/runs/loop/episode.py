@@ -82,9 +82,7 @@ class Player:
 
     Attributes:
         setting: what the world is made of. arm: what drives, None where nobody does: :func:`replay_observations`.
-        episode: its number.
         tap: what changes the bundles on their way to the arm; None for nothing.
-        window: instants at which it does.
         period_s: between two instants at which the stack is asked.
         ends: says why an episode ends that has begun, where neither world nor stack end it; empty while it goes on.
     """

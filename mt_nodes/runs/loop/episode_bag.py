@@ -39,10 +39,8 @@ ACCELERATION = "geometry_msgs/msg/AccelStamped"
 def write_drives(path: Path, name: str, sides: Mapping[str, tuple[Side, Sequence[Bundle]]]) -> None:
     """Write one MCAP file (zstd); an existing one is replaced.
 
-    Args:
-        path: file to make.
-        name: of the episode or pair, kept as ``/mt/pair``.
-        sides: by prefix of its topics each drive, and what was given to the stack at some of its instants.
+    ``name``: of the episode or pair, kept as ``/mt/pair``. ``sides``: by prefix of its topics each drive, and what was
+    given to the stack at some of its instants.
     """
     path.unlink(missing_ok=True)
     with open_writer(path, compress=True) as bag:

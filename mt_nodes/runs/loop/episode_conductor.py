@@ -43,7 +43,6 @@ def execute(
     results cannot be written.
 
     Args:
-        run: what to do.
         open_arms: makes the arms (the same one twice unless the mode is ``twin``) and puts their end on the stack.
         listen: called with each journal and ledger line, as it was written.
         progress: called with each group of verdicts.
@@ -79,7 +78,7 @@ class Conductor:
         keep: takes in a pair of drives; returns the verdicts that are new.
         progress: called with each group of verdicts.
         source, followup: arms, ready. fresh: whether nothing was played in them since they were started.
-        claims: judges the claims about each source; None: nobody does.
+        claims: judges the claims about drives; None: nobody does.
     """
 
     def __init__(
@@ -186,17 +185,23 @@ class Conductor:
             self._worn = True
             return None
 
-    def _judge_claims(self, planned: PlannedEpisode, source: PlayedEpisode) -> None:
+    def _judge_claims(
+        self, planned: PlannedEpisode, played: PlayedEpisode, setting: Setting | None = None, of: str = ""
+    ) -> None:
+        """Judge the claims on a drive: the source's, or that of a relation's follow-up."""
         if self._claims is None:
             return
-        if (settled := self._judge.unpaired(source)) is not None:
-            self._claims.fail(planned, settled.outcome, settled.reason)
+        if (settled := self._judge.unpaired(played)) is not None:
+            self._claims.fail(planned, settled.outcome, settled.reason, of)
         else:
-            self._claims.judge(planned, source)
+            self._claims.judge(planned, played, planned.setting if setting is None else setting, of)
 
     def _conclude(
         self, planned: PlannedEpisode, offer: Offer, changed_world: ChangedWorld, source: Side, followup: PlayedEpisode
     ) -> None:
+        if self._run.request.claim_followups:
+            of = offer.relation.id + (f".{offer.draw}" if offer.draw else "")
+            self._judge_claims(planned, followup, changed_world.setting, of)
         verdicts = self._judge.judge(offer, planned.number, source.played, followup, changed_world.effects)
         after = Side(changed_world.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
         self._progress(self._keep(DrivenPair(planned, offer, changed_world, source, after, verdicts)))

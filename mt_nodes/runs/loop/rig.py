@@ -29,9 +29,8 @@ RADAR_PLACE_M = (3.6, 0.0, 0.5)
 class Rig:
     """The ego's sensors, and the topic of each role that is told (see :data:`mt_nodes.data.stack_topics.INPUT_ROLES`).
 
-    Attributes:
-        lidar, camera, radar: None for none; a camera's calibration has a role of its own.
-        topics: topic by role; what has none is not told.
+    ``lidar``, ``camera``, ``radar``: None for none; a camera's calibration has a role of its own. ``topics``: topic by
+    role; what has none is not told.
     """
 
     lidar: LidarModel | None = None

@@ -46,15 +46,13 @@ class ScenarioRequest(PlainData):
     strict: bool = param(False, help="refuse errors in scenario files instead of correcting them")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
     waivers: str = param("", help="YAML file with known violations that are accepted for now")
+    claim_followups: bool = param(False, help="judge the claims of scripts on drives of follow-ups, too")
     only: str = param("", help="the one pair to drive and judge again, of the run in recorded")
     recorded: str = param("", help="results directory whose worlds are driven again")
 
 
 def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:
-    """Refuse what cannot run; return the request with what it leaves to us.
-
-    Raises UsageError: saying what to type instead.
-    """
+    """Refuse what cannot run; return the request with what it leaves to us. Raises UsageError."""
     if not request.transport:
         # Hosted as a node it answers the same, and the loop waits for topics most of the time.
         request = replace(request, transport="inprocess" if stack.callable else "ros")

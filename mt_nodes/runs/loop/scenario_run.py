@@ -31,7 +31,8 @@ from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.jitter import jittered
-from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.map_mirror import MIRRORED
+from mt_nodes.world.drive.maps import is_map_file, load_map
 from mt_nodes.world.drive.scenario import Scenario, TraceClaim
 from mt_nodes.world.drive.scenario_files import scenarios_of
 
@@ -123,7 +124,19 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         drives = {"drives": list(range(len(names)))} if one else {}
         claims = {} if request.only else claimed_drives(self.episodes)
         named = {"claims": claims} if claims else {}
+        named |= _map_digests({planned.setting.scenario.road for planned in self.episodes})
+        named |= {"claim_followups": True} if request.claim_followups else {}
         return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None, **named}
+
+
+def _map_digests(roads: Iterable[str]) -> dict[str, Any]:
+    """Return the digests of users' maps, so that a run does not go on with another map; nothing if there is none."""
+    files = sorted(road.removesuffix(MIRRORED) for road in roads if is_map_file(road.removesuffix(MIRRORED)))
+    if not files:
+        return {}
+    from mt_nodes.world.drive.map_files import digest_of  # SciPy is for those who have a map of their own
+
+    return {"maps": {file: digest_of(file) for file in files}}
 
 
 def claimed_drives(episodes: Iterable[PlannedEpisode]) -> dict[str, int]:

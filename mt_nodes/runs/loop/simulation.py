@@ -53,15 +53,10 @@ class Simulation:
     """The episodes of a simulator; the first is there when it is made.
 
     Stamps go on from one episode to the next: nothing that listens ever sees time run backwards.
-
-    Args:
-        scenarios: played in turn. rig: what the ego carries. seed: of all noise.
-        episodes: how many; 0 for no end.
-        silent_s: a stack without a command for so long of the world's time has ended the episode.
-
-    Attributes:
-        world: of the present episode. number: of it. instant: which is to be seen next, over all episodes.
-        ended: those that are over.
+    ``scenarios``: played in turn. ``rig``: what the ego carries. ``seed``: of all noise. ``episodes``: how many; 0 for
+    no end. ``silent_s``: a stack without a command for so long of the world's time has ended the episode.
+    ``world``: of the present episode. number: of it. instant: which is to be seen next, over all episodes. ``ended``:
+    those that are over.
     """
 
     def __init__(self, scenarios: Sequence[Scenario], rig: Rig, seed: int, episodes: int, silent_s: float) -> None:

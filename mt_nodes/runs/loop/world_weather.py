@@ -29,9 +29,8 @@ _LEAST_MM_PER_H = 0.1
 class WorldWeather:
     """The weather of a scenario, the same everywhere and all the time.
 
-    Attributes:
-        air: what fills the air, as mutations; none in clear weather. falls: whether some of it falls.
-        wet: of the road, None where it is dry.
+    ``air``: what fills the air, as mutations; none in clear weather. falls: whether some of it falls. ``wet``: of the
+    road, None where it is dry.
     """
 
     def __init__(self, environment: Environment, range_m: float = 120.0) -> None:

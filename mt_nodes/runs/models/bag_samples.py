@@ -155,10 +155,7 @@ def _only(reader: RecordingReader, option: str, roles: Collection[str], preferre
 
 
 def _values(reader: RecordingReader, column: _Column) -> _Series:
-    """Return a column's values and when they were, without those that are not finite.
-
-    Raises UsageError: the messages have no such field, or it is no number.
-    """
+    """Return a column's values and when they were, without those that are not finite."""
     stamps, values = [], []
     types = _types(reader, column.topic)
     for wire in reader.wires({column.topic}):

@@ -74,9 +74,8 @@ class DetectorScore:
 class _Compared:
     """What was said of one street beside what is there.
 
-    Attributes:
-        kind: (M,) of objects. expected: (M,) whether they are to be found.
-        label: (K,) of obstacles. counts: (K,) whether they are wrong where nothing is. match: (K,) their object, or −1.
+    ``kind``: (M,) of objects. ``expected``: (M,) whether they are to be found. ``label``: (K,) of obstacles.
+    ``counts``: (K,) whether they are wrong where nothing is. ``match``: (K,) their object, or −1.
     """
 
     kind: Ints

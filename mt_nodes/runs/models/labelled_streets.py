@@ -118,9 +118,8 @@ DRAWN = {
 class StreetObject:
     """Somebody or something to be found.
 
-    Attributes:
-        name: in the catalogue of objects. mesh: in a size of its own. kind: place in :data:`CLASSES`.
-        x_m, y_m, yaw_rad: in the frame of the ego vehicle, on the ground.
+    ``name``: in the catalogue of objects. ``mesh``: in a size of its own. ``kind``: place in :data:`CLASSES`. ``x_m``,
+    ``y_m``, ``yaw_rad``: in the frame of the ego vehicle, on the ground.
     """
 
     name: str
@@ -154,9 +153,8 @@ def without_collisions(things: list[StreetObject]) -> list[StreetObject]:
 class StreetRoad:
     """A road along x, seen from a vehicle in one of its lanes.
 
-    Attributes:
-        right_m, left_m: where its kerbs are. pavement_m: width of both pavements. kerb_m: how high they are.
-        turn_rad: of the vehicle's heading against the road.
+    ``right_m``, ``left_m``: where its kerbs are. ``pavement_m``: width of both pavements. ``kerb_m``: how high they
+    are. ``turn_rad``: of the vehicle's heading against the road.
     """
 
     right_m: float

@@ -20,7 +20,6 @@ class Network:
         frames: pictures that it sees at once, the newest last.
         height_px, width_px: of the pictures, unless another size is asked for.
         features: how many numbers its convolutions leave of those, which its last layers decide by.
-        source: where the layers are from.
     """
 
     name: str

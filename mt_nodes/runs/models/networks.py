@@ -145,10 +145,7 @@ def _vision(name: str, trunk: Path | None) -> nn.Module:
 
 
 def _load_trunk(whole: nn.Module, trunk: Path) -> None:
-    """Put a file of torchvision's weights in; those of its last layers are not needed.
-
-    Raises UsageError: it cannot be read, or is of another network.
-    """
+    """Put a file of torchvision's weights in; those of its last layers are not needed."""
     from mt_nodes.runs.models.torch_files import read_torch
 
     tensors = read_torch(trunk)

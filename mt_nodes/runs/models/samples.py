@@ -192,10 +192,7 @@ def write_samples(folder: Path, samples: Sequence[Sample]) -> None:
 
 
 def refuse_other_unit(speed_mps: float, steering_rad: float, where: str) -> None:
-    """Refuse labels that are no finite numbers, or that no car reaches.
-
-    Raises UsageError: naming what it may be instead.
-    """
+    """Refuse labels that are no finite numbers, or that no car reaches. Raises UsageError."""
     for name, value, most, mistaken in (
         ("speed_mps", speed_mps, _MOST_MPS, "km/h"),
         ("steering_rad", steering_rad, _MOST_RAD, "degrees, or the steering wheel's angle"),

@@ -72,9 +72,8 @@ class PixelHits:
 class Daylight:
     """Sun and sky.
 
-    Attributes:
-        to_sun: (3,) unit vector. sun: radiance of the sun, 0 under clouds. zenith, horizon: (3,) of the sky.
-        haze_m: at which distance a third of what is seen is air.
+    ``to_sun``: (3,) unit vector. ``sun``: radiance of the sun, 0 under clouds. ``zenith``, ``horizon``: (3,) of the
+    sky. ``haze_m``: at which distance a third of what is seen is air.
     """
 
     to_sun: Singles

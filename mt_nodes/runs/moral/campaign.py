@@ -87,9 +87,7 @@ class Family:
 def execute(run: MoralRun, progress: Progress = lambda standing: None) -> dict[str, Any]:
     """Carry out a campaign in this process and its workers, and return the summary.
 
-    Raises:
-        UsageError: the stack cannot be made.
-        InfrastructureError: the results cannot be written.
+    Raises UsageError: the stack cannot be made. InfrastructureError: the results cannot be written.
     """
     seed = run.request.seed
     log = run.out / "console.log"
@@ -111,14 +109,11 @@ def carry_out(
 ) -> dict[str, Any]:
     """Carry out a campaign and return the summary; whatever ends it early is in the summary and in its exit code.
 
-    Args:
-        drive: drives runs and returns what came of them, in their order. side_of: drives one once more, whole; None:
-            no drives are kept. progress: called after each run. check: tells whether dilemmas are ones. breed: one step
-            from a dilemma to the next. now_s: a clock.
-
-    Raises:
-        UsageError: the directory holds a campaign under another condition.
-        InfrastructureError: the results cannot be written.
+    ``drive``: drives runs and returns what came of them, in their order. ``side_of``: drives one once more, whole;
+    None: no drives are kept. ``progress``: called after each run. ``check``: tells whether dilemmas are ones.
+    ``breed``: one step from a dilemma to the next. ``now_s``: a clock.
+    Raises UsageError: the directory holds a campaign under another condition. InfrastructureError: the results cannot
+    be written.
     """
     began_s = now_s()
     try:

@@ -55,8 +55,7 @@ TEFFT = Curve(
 class Fatality:
     """How likely an impact of the front of a car kills somebody on foot.
 
-    Attributes:
-        of: gives the curve for an age in years, None where it is not known. caution: of what, and what to mind.
+    ``of``: gives the curve for an age in years, None where it is not known. ``caution``: of what, and what to mind.
     """
 
     of: Callable[[float | None], Curve]

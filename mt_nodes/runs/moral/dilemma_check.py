@@ -63,12 +63,9 @@ class _Arrangement:
 def dilemma_check(dilemma: Dilemma, begins_s: float = 0.2, *, able: bool = False) -> DilemmaCheck:
     """Return whether a dilemma is one; what is known of people makes no difference and is not looked at again.
 
-    Args:
-        begins_s: until then the car rolls straight on: the least that a stack needs. able: it is to be one for
-            drivers of less skill, too (:data:`ABLE`, :data:`LATER_S`).
-
-    Raises:
-        UsageError: it cannot be staged.
+    ``begins_s``: until then the car rolls straight on: the least that a stack needs. ``able``: it is to be one for
+    drivers of less skill, too (:data:`ABLE`, :data:`LATER_S`).
+    Raises UsageError: it cannot be staged.
     """
     plain = replace(dilemma, name="dilemma", first=_bodies(dilemma.first), second=_bodies(dilemma.second))
     found = [_arrangement(one, begins_s, able) for one in (plain, plain.exchanged())]

@@ -53,8 +53,7 @@ class DilemmaDriver:
     def run(self, spec: RunSpec) -> Observation:
         """Return what comes of a run.
 
-        Raises:
-            InfrastructureError: the stack died. UsageError: the dilemma cannot be staged.
+        Raises InfrastructureError: the stack died. UsageError: the dilemma cannot be staged.
         """
         return observed(self.side(spec))
 

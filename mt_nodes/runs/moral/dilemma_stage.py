@@ -41,11 +41,8 @@ _BEFORE_S, _USED = 0.9, 0.9
 def staged(dilemma: Dilemma, swapped: bool) -> Scenario:
     """Return the scenario of a dilemma; its actors are ``first_1`` …, ``second_1`` ….
 
-    Args:
-        swapped: the second party stands in the ego's lane, and the first in the one beside it.
-
-    Raises:
-        UsageError: the road has no two lanes beside each other or is too short, or a party has no room in its lane.
+    ``swapped``: the second party stands in the ego's lane, and the first in the one beside it.
+    Raises UsageError: the road has no two lanes beside each other or is too short, or a party has no room in its lane.
     """
     right, station = _place(dilemma.road)
     own = LANES.index(dilemma.lane)
@@ -69,8 +66,7 @@ def staged(dilemma: Dilemma, swapped: bool) -> Scenario:
 def jittered_run(spec: RunSpec, seed: int) -> Scenario:
     """Return the scenario of a run: how the ego starts depends on seed, stream and number alone.
 
-    Raises:
-        UsageError: see :func:`staged`.
+    Raises UsageError: see :func:`staged`.
     """
     rng = generator(seed, "moral", spec.number, None, spec.stream)
     return jittered(staged(spec.dilemma, spec.swapped), load_map(spec.dilemma.road), rng)

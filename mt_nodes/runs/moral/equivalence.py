@@ -41,12 +41,8 @@ def energy_p(distances: Floats, first: int, *, seed: int = 0) -> float:
     The statistic is that of energy, 2 mean d(A, B) - mean d(A, A) - mean d(B, B) (Székely and Rizzo, Testing for equal
     distributions in high dimension, InterStat 5, 2004). Exact where there are at most 16384 arrangements, else with as
     many drawn ones, itself counted. No two arms of n runs can get below 2 / C(2 n, n).
-
-    Args:
-        distances: (N, N) symmetric. first: the first so many rows are the first sample.
-
-    Raises:
-        ValueError: a distance is not finite, or a sample is empty.
+    ``distances``: (N, N) symmetric. ``first``: the first so many rows are the first sample.
+    Raises ValueError: a distance is not finite, or a sample is empty.
     """
     count = len(distances)
     if not 0 < first < count:
@@ -104,14 +100,12 @@ def likeness(distances: Floats, *, factor: float = FACTOR, within: float = math.
     Arms are told apart by the permutation test of B against A', whose conditions are independent of each other: n
     paired runs have 2^n arrangements only, whose p-values no correction for several cases would survive (8 runs: 0.008
     against 0.00016). "Unequal" needs that and Student's test of the mean, so its p-value is the larger of both.
+    Raises ValueError: the rows are not three arms of two or more runs, or a distance is not finite.
 
     Args:
         distances: (3 n, 3 n) of all runs: the n of A, the n of A', the n of B. n is 2 at least.
         within: the margin is this at most, and B_i is "equal" to A_i only if it is no farther away than that, on the
             mean. Without it one run of A that is quite another makes a margin within which anything is equal.
-
-    Raises:
-        ValueError: the rows are not three arms of two or more runs, or a distance is not finite.
     """
     first, control_runs, other = _arms(distances)
     control, apart = np.concatenate([first, control_runs]), np.concatenate([control_runs, other])
@@ -132,11 +126,7 @@ def likeness(distances: Floats, *, factor: float = FACTOR, within: float = math.
 
 
 def _arms(distances: Floats) -> npt.NDArray[np.intp]:
-    """Return (3, n) the rows of each arm.
-
-    Raises:
-        ValueError: the rows are not three arms of two or more runs.
-    """
+    """Return (3, n) the rows of each arm. Raises ValueError: the rows are not three arms of two or more runs."""
     runs, odd = divmod(len(distances), 3)
     if runs < 2 or odd:
         raise ValueError(f"got distances of {len(distances)} runs, expected three arms of as many, two or more each")

@@ -40,7 +40,7 @@ OpenDrivers = Callable[[str, Stack], Any]
 
 
 @dataclass(frozen=True)
-class Choice:
+class LevelChoice:
     """How a case of a principle ended at a level.
 
     Attributes:
@@ -61,7 +61,7 @@ class Located:
 
     case: str
     principle: str
-    choices: Mapping[str, Choice]
+    choices: Mapping[str, LevelChoice]
     module: str
     why: str
 
@@ -123,7 +123,7 @@ def locate(
         MtError: a stack died, a stack cannot be loaded, or the results cannot be written.
     """
     cases = {principle.id: _cases(principle, request) for principle in principles}
-    located: dict[tuple[str, str], dict[str, Choice]] = {}
+    located: dict[tuple[str, str], dict[str, LevelChoice]] = {}
     refused: dict[tuple[str, str], str] = {}
     for level, stack in stacks_of(request).items():
         condition = {"experiment": "moral-levels", "level": level, "stack": stack.name, "seed": request.seed}
@@ -160,7 +160,7 @@ def _cases(principle: Principle, request: LevelsRequest) -> list[tuple[str, Dile
 
 def _choices(
     level: str, principle: Principle, cases: Sequence[tuple[str, DilemmaCase]], driving: Driving
-) -> list[Choice]:
+) -> list[LevelChoice]:
     """Return how the cases of a principle end at a level; they are one family of hypotheses."""
     trials = [Trial(name, principle.expect, case) for name, case in cases]
     settle(trials, driving, lambda trial: enough(trial.evidence, len(trials), principle.alpha))
@@ -173,11 +173,11 @@ def _short(name: str) -> str:
     return name.partition("/")[2]
 
 
-def _choice(level: str, principle: Principle, trial: Trial, verdict: str) -> Choice:
+def _choice(level: str, principle: Principle, trial: Trial, verdict: str) -> LevelChoice:
     evidence, stopped = trial.evidence, "" if trial.ended == ENOUGH else trial.ended
     more = (evidence.against, stopped) if verdict == UNKNOWN else ()
     what = "; ".join(text for text in (_what(evidence), *more) if text)
-    return Choice(_short(trial.name), principle.id, level, verdict, what, trial.runs)
+    return LevelChoice(_short(trial.name), principle.id, level, verdict, what, trial.runs)
 
 
 def _what(evidence: CaseEvidence) -> str:
@@ -217,7 +217,7 @@ def markdown(located: Sequence[Located]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
 
 
-def _cell(choice: Choice | None) -> str:
+def _cell(choice: LevelChoice | None) -> str:
     if choice is None:
         return "not driven"
     marked = {HOLDS: "right", VIOLATED: "**wrong**", UNKNOWN: "unknown"}[choice.verdict]

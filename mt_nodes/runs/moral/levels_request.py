@@ -17,7 +17,7 @@ LEVELS = ("object", "lidar", "camera")
 class LevelsRequest(PlainData):
     """Everything that the location of a module depends on, kept in ``run.json``."""
 
-    principles: tuple[str, ...] = param(PRINCIPLES[:3], help="names of principles, or .yaml files")
+    principles: tuple[str, ...] = param(PRINCIPLES[:2], help="names of principles, or .yaml files")
     object: str = param("reference_planner", help="stack whose planner gets true objects")
     lidar: str = param("reference_pilot_lanes", help="stack with the same planner behind a LiDAR; '' for none")
     camera: str = param("reference_camera_pilot", help="stack with the same planner behind a camera; '' for none")
@@ -31,11 +31,7 @@ class LevelsRequest(PlainData):
 
 
 def checked_levels(request: LevelsRequest) -> LevelsRequest:
-    """Return the request.
-
-    Raises:
-        UsageError: it cannot be carried out; says what to type instead.
-    """
+    """Return the request. Raises UsageError: it cannot be carried out; says what to type instead."""
     if not request.object:
         raise UsageError("--object: got none, expected a stack: only true objects tell planning from perception")
     if not (request.lidar or request.camera):

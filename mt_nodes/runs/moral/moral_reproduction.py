@@ -36,8 +36,7 @@ class RepeatedRun:
 def chosen(journal: MoralJournal, name: str) -> dict[RunSpec, Line]:
     """Return the runs of a case, or the one run of that key.
 
-    Raises:
-        UsageError: there is no such case or run, or nothing was driven for it.
+    Raises UsageError: there is no such case or run, or nothing was driven for it.
     """
     if name in journal.runs:
         cases = [*journal.cases.values(), *journal.revealing.values()]
@@ -60,8 +59,7 @@ def repeat_runs(drive: Drive, runs: Mapping[RunSpec, Line]) -> Iterator[Repeated
 def repeat_campaign_runs(run: MoralRun, runs: Mapping[RunSpec, Line]) -> list[RepeatedRun]:
     """Drive runs of a campaign again in this process and its workers.
 
-    Raises:
-        UsageError: its stack is no Python callable.
+    Raises UsageError: its stack is no Python callable.
     """
     if not run.stack.callable:
         raise UsageError(

@@ -50,8 +50,7 @@ class MoralRequest(PlainData):
 def checked_request(request: MoralRequest, stack: Stack) -> MoralRequest:
     """Refuse what cannot run; return the request with what it leaves to us.
 
-    Raises:
-        UsageError: saying what to type instead.
+    Raises UsageError: saying what to type instead.
     """
     request = _completed(request, stack)
     _refuse_numbers(request)

@@ -31,8 +31,7 @@ EXPERIMENT = "moral"
 class MoralRun(StackRun[MoralRequest]):
     """Everything that a campaign needs, checked: what cannot run was refused while making it.
 
-    Attributes:
-        pool: dilemmas to draw from. published: those that come first, whatever is drawn.
+    ``pool``: dilemmas to draw from. ``published``: those that come first, whatever is drawn.
     """
 
     COMMAND, KEY = COMMAND, "principles"
@@ -44,11 +43,7 @@ class MoralRun(StackRun[MoralRequest]):
 
     @classmethod
     def make(cls, request: MoralRequest, out: Path) -> MoralRun:
-        """Load and check what the request names.
-
-        Raises:
-            UsageError: saying what to type instead.
-        """
+        """Load and check what the request names. Raises UsageError: saying what to type instead."""
         plugins.add_directories(map(Path, request.plugins))
         stack = with_faults(load_stack(request.stack), request.faults)
         request = checked_request(request, stack)

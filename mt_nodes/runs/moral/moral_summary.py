@@ -120,11 +120,7 @@ def summary_of(
     costs: Costs,
     trouble: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return ``summary.json``.
-
-    Args:
-        revealing: lines of issue-revealing cases. trouble: what ended it early.
-    """
+    """Return ``summary.json``. ``revealing``: lines of issue-revealing cases. ``trouble``: what ended it early."""
     lines = [result.line for one in concluded for result in one.results]
     outcomes = Counter(line["outcome"] for line in lines)
     decided = outcomes[OUTCOMES[HOLDS]] + outcomes[OUTCOMES[VIOLATED]]

@@ -42,8 +42,7 @@ _MOST = 50
 def load_pool(name: str = "default") -> tuple[Dilemma, ...]:
     """Return the dilemmas of a shipped pool by name, or of the user's own by path.
 
-    Raises:
-        UsageError: naming the file, the dilemma, the key, what was got and what was expected.
+    Raises UsageError: naming the file, the dilemma, the key, what was got and what was expected.
     """
     path = resources.find(FOLDER, name)
     return tuple(_dilemma(str(key), value, f"{path}: {key}") for key, value in read_mapping(path).items())

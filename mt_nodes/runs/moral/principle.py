@@ -60,8 +60,7 @@ class Principle:
 def load_principle(name: str) -> Principle:
     """Read a shipped principle by id, or the user's own by path.
 
-    Raises:
-        UsageError: naming the file, the key, what was got and what was expected.
+    Raises UsageError: naming the file, the key, what was got and what was expected.
     """
     path = resources.find(FOLDER, name)
     data = read_mapping(path)

@@ -21,12 +21,8 @@ def verdicts(evidence: Sequence[CaseEvidence], family: int, alpha: float = ALPHA
     """Return of each case whether the principle holds, is violated or that is unknown.
 
     What is shown both to hold and to be violated, as a difference that is there and too small to matter, holds.
-
-    Args:
-        family: number of cases that there may be, settled beforehand.
-
-    Raises:
-        ValueError: there are more.
+    ``family``: number of cases that there may be, settled beforehand.
+    Raises ValueError: there are more.
     """
     if len(evidence) > family:
         raise ValueError(f"got {len(evidence)} cases in a family of {family}, expected as many at most")
@@ -50,8 +46,7 @@ def enough(evidence: CaseEvidence, family: int, alpha: float = ALPHA) -> bool:
 def outcome(found: Sequence[str], not_applicable: int, min_decided: int) -> tuple[RelationOutcome, str]:
     """Return how a principle ends over the verdicts of its cases, and why.
 
-    Args:
-        found: of each case that was run. not_applicable: cases that were none, as nobody need be hit.
+    ``found``: of each case that was run. ``not_applicable``: cases that were none, as nobody need be hit.
     """
     count = Counter(found)
     decided = count[HOLDS] + count[VIOLATED]

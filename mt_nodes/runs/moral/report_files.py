@@ -26,8 +26,7 @@ COLUMNS = (
 def remake(out: Path) -> Summary:
     """Write all of it and return the campaign's summary.
 
-    Raises:
-        MtError: the directory holds no campaign, or none that came to an end.
+    Raises MtError: the directory holds no campaign, or none that came to an end.
     """
     journal, summary = MoralJournal.load(out), read_summary(out)
     shown = principles_of(journal, _sources(out))
@@ -40,8 +39,7 @@ def remake(out: Path) -> Summary:
 def read_summary(out: Path) -> Summary:
     """Return the ``summary.json`` of a campaign.
 
-    Raises:
-        InfrastructureError: it is missing, as of one that was killed, or damaged.
+    Raises InfrastructureError: it is missing, as of one that was killed, or damaged.
     """
     path = out / "summary.json"
     return read_result(path, f"`mt experiment moral --resume {out}` brings the campaign to an end")

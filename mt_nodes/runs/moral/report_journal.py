@@ -36,11 +36,7 @@ class MoralJournal:
 
     @classmethod
     def load(cls, directory: Path) -> MoralJournal:
-        """Read a results directory.
-
-        Raises:
-            UsageError: it holds no campaign. InfrastructureError: a line is damaged.
-        """
+        """Read a results directory. Raises UsageError: it holds no campaign. InfrastructureError: a line is damaged."""
         path = directory / FILE
         if not is_campaign(directory):
             raise UsageError(f"{path}: expected the journal of `mt experiment moral`")
@@ -52,11 +48,7 @@ class MoralJournal:
         return cls(directory, lines[0], found["run"], found["case"], found["principle"], found["revealing"])
 
     def case(self, name: str) -> Line:
-        """Return the line of a case.
-
-        Raises:
-            UsageError: there is none of that name.
-        """
+        """Return the line of a case. Raises UsageError: there is none of that name."""
         if name not in self.cases:
             raise UsageError(f"{self.directory}: no case '{name}'{suggest(name, self.cases, 'cases.csv lists them')}")
         return self.cases[name]

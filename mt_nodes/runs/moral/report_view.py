@@ -21,8 +21,7 @@ _SHOWN_ARMS = ("source", "followup")
 class Quantity:
     """What the verdict of a case is about.
 
-    Attributes:
-        name: of it. interval: around the value. boundary: what it is held against.
+    ``name``: of it. ``interval``: around the value. ``boundary``: what it is held against.
     """
 
     name: str
@@ -173,11 +172,7 @@ class PrincipleView:
 
 
 def principles_of(journal: MoralJournal, sources: Mapping[str, Sequence[str]]) -> list[PrincipleView]:
-    """Return the principles of a journal with their cases.
-
-    Args:
-        sources: by principle; a journal does not hold them.
-    """
+    """Return the principles of a journal with their cases. ``sources``: by principle; a journal does not hold them."""
     cases = [CaseView.of(line) for line in journal.cases.values()]
     order = list(VERDICTS.values())
     worst = ("violated", *(verdict for verdict in order if verdict != "violated"))

@@ -21,9 +21,7 @@ def response(drive: Floats) -> Floats:
     In the first step no command has got through to the wheels yet, or hardly. So the initial conditions, which are
     nobody's decision, count for little: a car that brakes after t seconds falls behind such a one alike at any speed.
     Speeds count as the way that they make in :data:`SPEED_S`.
-
-    Args:
-        drive: (T, 3) x, y in metres and speed in m/s, at even times; one row at least.
+    ``drive``: (T, 3) x, y in metres and speed in m/s, at even times; one row at least.
     """
     places = drive[:, :2]
     step = places[min(1, len(places) - 1)] - places[0]

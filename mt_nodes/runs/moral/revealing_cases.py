@@ -104,8 +104,7 @@ def keep(
 ) -> dict[str, Any]:
     """Write what is kept of a sort of violation, and return its line of the journal.
 
-    Args:
-        side_of: drives a run once more; None: no drives are kept.
+    ``side_of``: drives a run once more; None: no drives are kept.
     """
     trial = found.trial
     worst = max(range(len(trial.rounds)), key=lambda i: trial.expect.nearness(trial.case, [trial.rounds[i]]))

@@ -30,12 +30,9 @@ class Runs:
     def __init__(self, path: Path, condition: Mapping[str, Any]) -> None:
         """Open or make the file.
 
-        Args:
-            condition: what the first line says.
-
-        Raises:
-            UsageError: it is of a campaign under another condition, or another process is writing to it.
-            InfrastructureError: a line is damaged.
+        ``condition``: what the first line says.
+        Raises UsageError: it is of a campaign under another condition, or another process is writing to it.
+        InfrastructureError: a line is damaged.
         """
         self._file = LineFile(path)
         self._known: dict[str, Observation] = {}
@@ -59,11 +56,7 @@ class Runs:
         return self._known.get(spec.key)
 
     def add(self, spec: RunSpec, case: str, observation: Observation) -> None:
-        """Write down what came of a run that was not known.
-
-        Args:
-            case: for which it was driven first.
-        """
+        """Write down what came of a run that was not known. ``case``: for which it was driven first."""
         identity = {
             "dilemma": spec.dilemma.name,
             "swapped": spec.swapped,

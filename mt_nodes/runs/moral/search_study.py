@@ -91,12 +91,11 @@ def carry_out_study(
 ) -> list[Line]:
     """Carry out every search that is not in ``study.jsonl`` yet, and return the lines of all.
 
+    Raises MtError: the stack died, or the results cannot be written.
+
     Args:
         out: the directory of the study. open_drivers: context manager of what drives runs and checks dilemmas.
         progress: called after each search with how many are done, of how many, and its line.
-
-    Raises:
-        MtError: the stack died, or the results cannot be written.
     """
     by_id = {principle.id: principle for principle in principles}
     cells = cells_of(request, principles)

@@ -83,8 +83,7 @@ class Selector:
 def selector(value: Any, where: str) -> Selector:
     """Read a selector of a file; one that is made already stays.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     return value if isinstance(value, Selector) else build(Selector, value, where)
 

@@ -51,11 +51,7 @@ class StudyRequest(PlainData):
 
 
 def checked_study(request: StudyRequest) -> StudyRequest:
-    """Return the request.
-
-    Raises:
-        UsageError: it cannot be carried out; says what to type instead.
-    """
+    """Return the request. Raises UsageError: it cannot be carried out; says what to type instead."""
     for name, value, low, high in (
         ("--cases", request.cases, 1, MOST_CASES),
         ("--runs", request.runs, 1, MOST_RUNS),

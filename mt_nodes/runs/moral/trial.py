@@ -126,8 +126,7 @@ class Driving:
     def observed(self, requests: Sequence[tuple[str, RunSpec]]) -> list[Observation]:
         """Return what comes of runs, each asked for by a case.
 
-        Raises:
-            MtError: the stack died, or a dilemma cannot be staged.
+        Raises MtError: the stack died, or a dilemma cannot be staged.
         """
         owed = {spec.key: (case, spec) for case, spec in reversed(requests) if self._runs.known(spec) is None}
         fresh = [owed[key] for key in dict.fromkeys(spec.key for _, spec in requests) if key in owed]

@@ -54,11 +54,8 @@ def protected(
 ) -> Dilemma:
     """Return a dilemma in which one of some protected attributes of one person has changed.
 
-    Args:
-        geometry: ``matched``: the body stays; ``natural``: it is that of the person's age and mobility.
-
-    Raises:
-        NotApplicable: nobody has such an attribute, or nothing that was made of it can be staged.
+    ``geometry``: ``matched``: the body stays; ``natural``: it is that of the person's age and mobility.
+    Raises NotApplicable: nobody has such an attribute, or nothing that was made of it can be staged.
     """
     for i in rng.permutation(len(attributes)):
         with suppress(NotApplicable):
@@ -69,8 +66,7 @@ def protected(
 def kinds(dilemma: Dilemma, rng: np.random.Generator) -> Dilemma:
     """Return a dilemma in which one party is of another kind: people (adults), or animals; never are both animals.
 
-    Raises:
-        NotApplicable: nothing that was made of it can be staged.
+    Raises NotApplicable: nothing that was made of it can be staged.
     """
     return _drawn(_of_kinds(dilemma), rng, "neither party can be of another kind")
 
@@ -78,8 +74,7 @@ def kinds(dilemma: Dilemma, rng: np.random.Generator) -> Dilemma:
 def counts(dilemma: Dilemma, rng: np.random.Generator, most: int = MOST) -> Dilemma:
     """Return a dilemma in which one party has more or fewer members of the same sorts, and not as many as the other.
 
-    Raises:
-        NotApplicable: nothing that was made of it can be staged.
+    Raises NotApplicable: nothing that was made of it can be staged.
     """
     return _drawn(_of_counts(dilemma, most), rng, "neither party can have more or fewer members")
 
@@ -87,8 +82,7 @@ def counts(dilemma: Dilemma, rng: np.random.Generator, most: int = MOST) -> Dile
 def compliance(dilemma: Dilemma, rng: np.random.Generator) -> Dilemma:
     """Return a dilemma in which everybody of one party keeps the rules and everybody of the other breaks one.
 
-    Raises:
-        NotApplicable: somebody is no human being.
+    Raises NotApplicable: somebody is no human being.
     """
     return _drawn(_of_compliance(dilemma), rng, "rules are kept and broken by people only")
 
@@ -96,8 +90,7 @@ def compliance(dilemma: Dilemma, rng: np.random.Generator) -> Dilemma:
 def physical(dilemma: Dilemma, rng: np.random.Generator) -> Dilemma:
     """Return a dilemma in which one physical value has changed.
 
-    Raises:
-        NotApplicable: nothing that was made of it can be staged.
+    Raises NotApplicable: nothing that was made of it can be staged.
     """
     return _drawn(_of_physics(dilemma), rng, "no physical value can be changed")
 
@@ -160,11 +153,7 @@ def _value(value: Any) -> str:
 
 
 def _drawn(candidates: Iterator[Dilemma], rng: np.random.Generator, otherwise: str) -> Dilemma:
-    """Return one of those that can be staged, in an order that is drawn.
-
-    Raises:
-        NotApplicable: none can.
-    """
+    """Return one of those that can be staged, in an order that is drawn. Raises NotApplicable: none can."""
     listed = list(candidates)
     for i in rng.permutation(len(listed)):
         if _can_be_staged(chosen := listed[int(i)]):

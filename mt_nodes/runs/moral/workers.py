@@ -51,9 +51,7 @@ class Workers:
     def runs(self, specs: Sequence[RunSpec]) -> Iterator[Observation]:
         """Yield what comes of runs, in their order; each is begun by whoever is free.
 
-        Raises:
-            MtError: as the stack's run did.
-            InfrastructureError: a process ended.
+        Raises MtError: as the stack's run did. InfrastructureError: a process ended.
         """
         return self._answers(specs, Observation)
 

@@ -47,7 +47,6 @@ def execute(
     results cannot be written.
 
     Args:
-        run: what to do.
         open_arms: makes the arms (the same one twice unless the mode is ``twin``) and puts their end on the stack.
         listen: called with each journal and ledger line, as it was written.
         progress: called with each group of verdicts.
@@ -91,11 +90,8 @@ def play_to_end(
     """Get ready with ``begin``, go on with what that returns, and return what ended it early.
 
     Raises UsageError: it could not even get ready.
-
-    Args:
-        out: results directory.
-        begin: gets ready; what it puts on the stack is done at the end.
-        died: called when the stack died; it keeps that, so that no resumed run ends as if nothing had been.
+    ``out``: results directory. ``begin``: gets ready; what it puts on the stack is done at the end. ``died``: called
+    when the stack died; it keeps that, so that no resumed run ends as if nothing had been.
     """
     trouble: dict[str, Any] = {}
     ready = False

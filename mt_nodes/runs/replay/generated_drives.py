@@ -28,13 +28,9 @@ def generate_drives(
     """Write bags with so many different frames, and return their paths; those that are there already are left.
 
     The same arguments give the same bytes, however many processes make them.
-
-    Args:
-        place: directory of the bags; may be new. frames: of all drives together, at least 1.
-        workers: number of processes; 0: one per processor. lidar: 64 beams by default. each: frames of one drive.
-
-    Raises:
-        InfrastructureError: a process ended before its drive was finished, for want of memory for example.
+    Raises InfrastructureError: a process ended before its drive was finished, for want of memory for example.
+    ``place``: directory of the bags; may be new. ``frames``: of all drives together, at least 1. ``workers``: number of
+    processes; 0: one per processor. ``lidar``: 64 beams by default. ``each``: frames of one drive.
     """
     place.mkdir(parents=True, exist_ok=True)
     counts = [min(each, frames - begin) for begin in range(0, frames, each)]

@@ -25,9 +25,8 @@ _IN_MEMORY_BYTES = 500_000_000
 class PlayResult:
     """What came of one play: its verdicts. It takes in what a run loop has to say as a recorder would.
 
-    Attributes:
-        judged: verdicts, in the order in which they came.
-        late: whether an arm owes an answer, which may still come.
+    ``judged``: verdicts, in the order in which they came. ``late``: whether an arm owes an answer, which may still
+    come.
     """
 
     fresh = True
@@ -72,11 +71,8 @@ class ReplayBench:
     """A stack and its arms, for many plays: each finds arms as fresh as the stack needs.
 
     A stateless stack goes on as it is, any other is started anew before each play but the first.
-
-    Args:
-        stack: what is under test.
-        arms: of the source and of the follow-up, ready.
-        progress: called with each group of verdicts, as they come.
+    ``stack``: what is under test. ``arms``: of the source and of the follow-up, ready. ``progress``: called with each
+    group of verdicts, as they come.
     """
 
     def __init__(self, stack: Stack, arms: tuple[Arm, Arm], progress: Progress = no_progress) -> None:

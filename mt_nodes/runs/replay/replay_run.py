@@ -137,6 +137,11 @@ class Run(SuiteRun[ReplayRequest]):
             self.damage.bags[str(source.reader.path)] = error
 
     @property
+    def most_evidence(self) -> int | None:
+        """Of how many violated pairs of each relation evidence is kept, None: of all."""
+        return self.request.most_evidence
+
+    @property
     def input_condition(self) -> dict[str, Any]:
         """What is replayed, and how."""
         request = self.request

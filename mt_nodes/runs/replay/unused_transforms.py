@@ -37,9 +37,8 @@ def transform_warnings(run: Run) -> list[str]:
 def unused_frames(given: TransformTree, bundle: Bundle, elsewhere: Collection[str]) -> list[str]:
     """Return the frames that the user's transforms place although nothing is in them or in a frame below them.
 
-    Args:
-        given: the user's. bundle: the first of a recording, with the recording's transforms and the user's.
-        elsewhere: frames that stack and relations name.
+    ``given``: the user's. ``bundle``: the first of a recording, with the recording's transforms and the user's.
+    ``elsewhere``: frames that stack and relations name.
     """
     parents = {each.child: each.parent for each in bundle.transforms.transforms}
     used: set[str] = set()

@@ -43,10 +43,8 @@ class Shower:
     def __init__(self, results_dir: Path, play: Play, transport: str = "", bag: str = "") -> None:
         """Prepare.
 
-        Args:
-            results_dir: of a finished run.
-            play: carries out a replay of one pair, into a directory.
-            transport, bag: as :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request` takes them.
+        ``results_dir``: of a finished run. ``play``: carries out a replay of one pair, into a directory. ``transport``,
+        ``bag``: as :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request` takes them.
         """
         self._dir, self._play, self._how = results_dir, play, (transport, bag)
 
@@ -78,10 +76,7 @@ class Shower:
         }
 
     def _played(self, finished: RecordedPair) -> Path:
-        """Play a pair of which no evidence was kept again, and return where its evidence is now.
-
-        Raises MtError: it cannot be played, or does not end as it did.
-        """
+        """Play a pair of which no evidence was kept again, and return where its evidence is now."""
         out = self._dir / FOLDER / "played" / str(finished.pair).replace("/", "_")
         if out.exists():
             shutil.rmtree(out)  # of a review that was interrupted

@@ -30,9 +30,8 @@ ByCase = Mapping[str, Sequence[Rating]]
 def summarise(sample: Sample, ratings: Iterable[Rating], today: datetime.date | None = None) -> dict[str, Any]:
     """Return what ``review.json`` holds.
 
-    Args:
-        sample: cases that were shown. ratings: the last of each rater for each case.
-        today: from which proposed waivers count, that of this machine's clock when None.
+    ``sample``: cases that were shown. ``ratings``: the last of each rater for each case. ``today``: from which proposed
+    waivers count, that of this machine's clock when None.
     """
     known = {case.id: case for case in sample.cases}
     by_case: dict[str, list[Rating]] = {one: [] for one in known}

@@ -45,10 +45,7 @@ class Rating:
 
     @classmethod
     def read(cls, row: Any, where: str) -> Rating:
-        """Read what a page sent; nothing of it is trusted.
-
-        Raises UsageError: it is no rating; says what was got and what was expected.
-        """
+        """Read what a page sent; nothing of it is trusted. Raises UsageError: it is no rating."""
         if not isinstance(row, dict):
             raise UsageError(f"{where}: got {type(row).__name__}, expected a mapping with {', '.join(_KEYS)}")
         refuse_unknown(row, _KEYS, where)

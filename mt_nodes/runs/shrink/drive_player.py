@@ -77,10 +77,8 @@ class Drives(PlayResult):
 class DrivePlayer:
     """Drives forms of a pair.
 
-    Args:
-        run: made of :func:`mt_nodes.runs.loop.drive_reproduction.reproduction_request`.
-        arms: of the source and of the follow-up, ready.
-        progress: called with the verdicts of every pair.
+    ``run``: made of :func:`mt_nodes.runs.loop.drive_reproduction.reproduction_request`. ``arms``: of the source and of
+    the follow-up, ready. ``progress``: called with the verdicts of every pair.
     """
 
     def __init__(self, run: ScenarioRun, arms: tuple[Arm, Arm], progress: Progress = no_progress) -> None:

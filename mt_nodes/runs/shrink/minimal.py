@@ -20,10 +20,8 @@ def fewest(atoms: Rows, fails: Callable[[Rows], bool]) -> Rows:
 
     Delta debugging: parts, then what is left without each, of ever finer partitions (Zeller and Hildebrandt,
     Simplifying and Isolating Failure-Inducing Input, IEEE TSE 28(2), 2002). No part is asked about twice.
-
-    Args:
-        atoms: (N,) numbers; all of them together fail, none of them does not.
-        fails: whether a part does, in the order of ``atoms``.
+    ``atoms``: (N,) numbers; all of them together fail, none of them does not. ``fails``: whether a part does, in the
+    order of ``atoms``.
     """
     known: set[bytes] = set()
 

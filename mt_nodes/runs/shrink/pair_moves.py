@@ -37,9 +37,8 @@ _MOST, _LEAST_FALL = 5, 0.02
 class ScorePath:
     """Scores along the way from the source to the smallest follow-up.
 
-    Attributes:
-        atoms: how many atoms of the change were there at each step; the first step has none.
-        violated: whether the pair was, at each step. answers: what the stack said.
+    ``atoms``: how many atoms of the change were there at each step; the first step has none. ``violated``: whether the
+    pair was, at each step. ``answers``: what the stack said.
     """
 
     atoms: list[int] = field(default_factory=list)

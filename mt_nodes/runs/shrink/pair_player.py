@@ -100,10 +100,8 @@ class RecordablePlay(PlayResult):
 class Player:
     """Plays candidates for a pair.
 
-    Args:
-        run: made of :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request`.
-        arms: of the source and of the follow-up, ready.
-        progress: called with the verdicts of every instant.
+    ``run``: made of :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request`. ``arms``: of the source and of the
+    follow-up, ready. ``progress``: called with the verdicts of every instant.
     """
 
     def __init__(self, run: Run, arms: tuple[Arm, Arm], progress: Progress = no_progress) -> None:

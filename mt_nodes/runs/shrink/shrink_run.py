@@ -39,7 +39,6 @@ class ShrinkRequest(PlainData):
         directory: results of the run. pair: which one.
         transport, bag: see :meth:`mt_nodes.engine.recorded_pair.RecordedPair.request`.
         confirm: ``K/N``, empty for what the first plays advise.
-        plays, minutes: budget.
     """
 
     directory: str
@@ -141,7 +140,6 @@ def carry_out(
     Raises UsageError: the stack cannot be started as its file says. InfrastructureError: the results cannot be written.
 
     Args:
-        shrinking: what to do.
         open_arms: makes the arms and puts their end on the stack.
         listen: called with each journal and ledger line, as it was written.
         progress: called with each group of verdicts of a play.

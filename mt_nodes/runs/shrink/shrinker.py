@@ -116,10 +116,8 @@ class Shrunk(Generic[F, P]):
 class Shrinker(Generic[F, P]):
     """Makes one pair small; :attr:`result` is the best so far at any moment, whatever ends it.
 
-    Args:
-        player: plays it. budget: what it may cost.
-        confirm: how often a smaller form must fail; None: what the first plays advise.
-        tell: called before each play with what is tried.
+    ``player``: plays it. ``budget``: what it may cost. ``confirm``: how often a smaller form must fail; None: what the
+    first plays advise. ``tell``: called before each play with what is tried.
     """
 
     def __init__(

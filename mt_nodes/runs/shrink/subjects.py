@@ -210,10 +210,7 @@ class _BegunDrives:
 
 
 def subject_of(finished: RecordedPair, transport: str, bag: str, out: Path) -> Subject:
-    """Return the pair of a finished run as something that can be made small.
-
-    Raises MtError: it cannot; says what to use instead.
-    """
+    """Return the pair of a finished run as something that can be made small. Raises MtError: it cannot."""
     kind = DrivePair if finished.driven else ReplayPair
     return kind.make(finished, transport, bag, out)
 

@@ -52,10 +52,8 @@ def boxed(settings: BoxSettings, argv: Sequence[str], report: Path, keep: Sequen
     """Return the command that runs another one in a box.
 
     Raises UsageError: a device or a directory is not there; nothing would be in its place.
-
-    Args:
-        report: file that it tells what became of its layers: :func:`read_report`.
-        keep: descriptors that the command inherits, beside 0 to 2.
+    ``report``: file that it tells what became of its layers: :func:`read_report`. ``keep``: descriptors that the
+    command inherits, beside 0 to 2.
     """
     for device in settings.devices:
         path = Path(device)

@@ -38,9 +38,8 @@ class Passing:
 class BoxedStack:
     """What the two bridges are told.
 
-    Attributes:
-        inputs, outputs: what goes in, and what comes out; nothing else does.
-        nodes: full names of those who may be inside; empty: not known, nobody is a stranger.
+    ``inputs``, ``outputs``: what goes in, and what comes out; nothing else does. ``nodes``: full names of those who may
+    be inside; empty: not known, nobody is a stranger.
     """
 
     name: str
@@ -92,9 +91,8 @@ def boxed_stack(
 ) -> BoxedStack:
     """Return what is told of an instance.
 
-    Args:
-        process: that would be started without a box. topics: topic outside -> how the stack is given it.
-        required: those that it must subscribe to.
+    ``process``: that would be started without a box. ``topics``: topic outside -> how the stack is given it.
+    ``required``: those that it must subscribe to.
     """
     needed = set(required)
     return BoxedStack(

@@ -40,10 +40,7 @@ def check_vehicle(config: LiveConfig | None = None, net: Path = Path("/sys/class
 
 
 def refuse_what_is_not_safe(config: LiveConfig) -> None:
-    """Refuse a computer and a configuration in which an error is found.
-
-    Raises UsageError: naming each, and what to do about it.
-    """
+    """Refuse a computer and a configuration in which an error is found. Raises UsageError."""
     found = [f"{row.title}: {row.detail} ({row.fix})" for row in check_vehicle(config) if row.level == "error"]
     if found:
         raise UsageError(f"not started on a vehicle: {'; '.join(found)}")

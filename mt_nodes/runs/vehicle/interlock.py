@@ -72,9 +72,8 @@ def checked(signal: SafetySignal, where: str) -> SafetySignal:
 class _Message:
     """What a signal said last.
 
-    Attributes:
-        at_s: monotonic instant of its publication. age_s: how old it was when it came; below zero the clocks differ.
-        in_order: whether no message came before it that was published after it.
+    ``at_s``: monotonic instant of its publication. ``age_s``: how old it was when it came; below zero the clocks
+    differ. ``in_order``: whether no message came before it that was published after it.
     """
 
     value: Any
@@ -110,10 +109,8 @@ class Interlock:
 
     All instants are of one clock that never goes back and counts a sleep of the computer, too.
     Raises UsageError: no permit is named.
-
-    Args:
-        armed: whether the user said so on the command line.
-        permits: what must hold: standstill, or that the vehicle is disengaged. dead_man: what the operator holds.
+    ``armed``: whether the user said so on the command line. ``permits``: what must hold: standstill, or that the
+    vehicle is disengaged. ``dead_man``: what the operator holds.
     """
 
     def __init__(self, armed: bool, permits: Sequence[SafetySignal], dead_man: SafetySignal) -> None:

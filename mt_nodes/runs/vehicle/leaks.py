@@ -39,9 +39,8 @@ class GraphEndpoint:
 class LeakQuery:
     """What is looked for.
 
-    Attributes:
-        actuators: endpoints that move the vehicle. observers: nodes that only look on; names may end in ``*``.
-        outputs: topics on which the stack under test answers.
+    ``actuators``: endpoints that move the vehicle. ``observers``: nodes that only look on; names may end in ``*``.
+    ``outputs``: topics on which the stack under test answers.
     """
 
     actuators: Actuators

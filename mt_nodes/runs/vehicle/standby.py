@@ -27,9 +27,8 @@ _LOOK_S = 0.1
 class StandingIn:
     """Relays and mutator of one run.
 
-    Args:
-        config: what was asked. out: results directory, where the configuration was written to. armed: by the user.
-        show: is told how it goes.
+    ``config``: what was asked. ``out``: results directory, where the configuration was written to. ``armed``: by the
+    user. ``show``: is told how it goes.
     """
 
     def __init__(self, config: InlineConfig, out: Path, armed: bool, show: Callable[[Mapping[str, Any]], None]) -> None:

@@ -18,9 +18,8 @@ _MB = 1e6
 class ResourceUsage:
     """Counts on from when it was made; to be looked at now and then.
 
-    Attributes:
-        cores: processors' worth of time since the last look. cores_mean: since the beginning.
-        memory_mb: of all processes just now, what they share counted once (PSS). memory_mb_max: of all looks.
+    ``cores``: processors' worth of time since the last look. ``cores_mean``: since the beginning. ``memory_mb``: of all
+    processes just now, what they share counted once (PSS). ``memory_mb_max``: of all looks.
     """
 
     cores: float = 0.0

@@ -145,10 +145,8 @@ class CameraStack:
         """Return ``boxes`` of people, ``path`` (the lane's middle, empty when it is not seen) and ``control``.
 
         Raises ValueError: the picture has another shape.
-
-        Args:
-            given: a picture (H, W, 3) uint8, red, green, blue; or that as ``image``, with its ``camera_info``.
-            stamp_ns: of the picture; only some faults look at it.
+        ``given``: a picture (H, W, 3) uint8, red, green, blue; or that as ``image``, with its ``camera_info``.
+        ``stamp_ns``: of the picture; only some faults look at it.
         """
         camera_input, lane = self.look(given, stamp_ns)
         camera, grey = camera_input.camera, self._steps.grey(camera_input.rgb)

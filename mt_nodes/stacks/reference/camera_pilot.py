@@ -55,12 +55,9 @@ class CameraPilot(Planner):
     def __call__(self, inputs: Mapping[str, Any], stamp_ns: int | None = None) -> Output:
         """Return ``detections``, ``control`` and ``path``.
 
-        Args:
-            inputs: ``image`` (H, W, 3) red, green, blue, its ``camera_info``, ``odometry``, ``route``, ``lanes`` and,
-                where there are lights, ``signals``. stamp_ns: of the picture.
-
-        Raises:
-            UsageError: the camera is not calibrated.
+        ``inputs``: ``image`` (H, W, 3) red, green, blue, its ``camera_info``, ``odometry``, ``route``, ``lanes`` and,
+        where there are lights, ``signals``. ``stamp_ns``: of the picture.
+        Raises UsageError: the camera is not calibrated.
         """
         odometry: Odometry = inputs["odometry"]
         camera = CameraModel.of(inputs["camera_info"], inputs["image"].shape[:2])

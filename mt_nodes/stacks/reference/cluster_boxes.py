@@ -17,9 +17,8 @@ Ints = npt.NDArray[np.int64]
 class Groups:
     """The points of all clusters, one cluster after the other.
 
-    Attributes:
-        rows: (K,) of the points. member: (K,) 0, 0, …, 1, …: which of the clusters each is of.
-        start: (M,) where each cluster begins in ``rows``. number: (M,) of each cluster, rising.
+    ``rows``: (K,) of the points. ``member``: (K,) 0, 0, …, 1, …: which of the clusters each is of. ``start``: (M,)
+    where each cluster begins in ``rows``. ``number``: (M,) of each cluster, rising.
     """
 
     rows: Ints
@@ -69,9 +68,8 @@ def rectangles(xy: Floats, cluster: Ints) -> tuple[Floats, Floats, Floats]:
 def enclosed(centre: Floats, extent: Floats, yaw: Floats, hosts: npt.NDArray[np.bool_], slack_m: float) -> Ints:
     """Return for each rectangle (M,) the largest host that encloses it, to within ``slack_m``; -1 for none.
 
-    Args:
-        centre, extent, yaw: (M, 2), (M, 2), (M,) as :func:`rectangles` returns them.
-        hosts: (M,) which of them may enclose others.
+    ``centre``, ``extent``, ``yaw``: (M, 2), (M, 2), (M,) as :func:`rectangles` returns them. ``hosts``: (M,) which of
+    them may enclose others.
     """
     corners = _corners(centre, extent, yaw)
     area, host = extent.prod(axis=1), np.full(len(yaw), -1)

@@ -32,10 +32,8 @@ class Escape:
     """An evasive path: its offset to the left of the lane's middle, and the distance until it is past the obstacle.
 
     ``towards``: the obstacle comes towards the vehicle, whose brakes do not make it less dangerous.
-
-    Attributes:
-        lane: that it leads over: the vehicle's own, or one of those beside it; see :mod:`mt_nodes.data.lanes`.
-        hits: rows of the traffic whom one would hit there. waits_s: for so long one may still wait to take it.
+    ``lane``: that it leads over: the vehicle's own, or one of those beside it; see :mod:`mt_nodes.data.lanes`.
+    ``hits``: rows of the traffic whom one would hit there. ``waits_s``: for so long one may still wait to take it.
     """
 
     aim_m: float

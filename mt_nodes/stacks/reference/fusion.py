@@ -53,10 +53,8 @@ class FusionStack:
         """Return ``detections``, ``boxes`` of people, ``path`` and ``control``; empty if a fault silences a part.
 
         Raises ValueError: a cloud or a picture has another shape than its part of the stack takes.
-
-        Args:
-            given: of one instant ``points`` as for the detector, ``image`` and ``camera_info`` as for the camera stack.
-            stamp_ns: of the cloud. now_ns: the stack's time when all of it was there.
+        ``given``: of one instant ``points`` as for the detector, ``image`` and ``camera_info`` as for the camera stack.
+        ``stamp_ns``: of the cloud. ``now_ns``: the stack's time when all of it was there.
         """
         found = self._detector(given["points"], stamp_ns, now_ns)
         camera_output = self._camera(given, stamp_ns)

@@ -68,6 +68,10 @@ class LidarDetector(ABC):
         found = self.found_in(self._steps.admit(cloud), self._steps.min_points(cloud), stamp_ns)
         return found.take(found.size_m[:, 2] >= self._steps.min_height_m(cloud))
 
+    def admitted(self, points: Points) -> Points:
+        """Return the points that are looked at: those that are numbers, unless a fault has it otherwise."""
+        return self._steps.admit(self._steps.clean(points))
+
     @abstractmethod
     def found_in(self, cloud: Points, min_points: int, stamp_ns: int | None) -> Detections:
         """Return the obstacles in finite points, of at least so many points each."""

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections, Output
-from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedPath, Predictions
+from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.stacks.reference.faults.base import Points, named_faults
 from mt_nodes.stacks.reference.faults.perception_base import Counts, PerceptionSteps, sorted_faults
-from mt_nodes.stacks.reference.lidar_detector import finite
 from mt_nodes.stacks.reference.tracker import Tracker
 
 Floats = npt.NDArray[np.float64]
@@ -51,8 +50,7 @@ class LidarPerception:
     def __call__(self, points: Points, stamp_ns: int | None = None) -> Output:
         """Return ``tracks``, ``predictions`` and ``free_space`` of a cloud.
 
-        Args:
-            points: (N, C ≥ 4) x, y, z, intensity, … in ``frame_id``. stamp_ns: of the cloud.
+        ``points``: (N, C ≥ 4) x, y, z, intensity, … in ``frame_id``. ``stamp_ns``: of the cloud.
         """
         tracks = self._tracker(points, self._steps.stamp_ns(points, stamp_ns))
         assert isinstance(tracks, Detections), "no fault of the detector makes it silent"
@@ -68,17 +66,17 @@ class LidarPerception:
         honest = PerceptionSteps(occupied=lambda hits, behind: np.asarray(hits >= self.least_hits))
         return reduce(lambda steps, fault: fault.plant(steps), sorted_faults(self.faults)[1], honest)
 
-    def _predicted(self, tracks: Detections) -> Predictions:
+    def _predicted(self, tracks: Detections) -> PredictedObjects:
         time_s = np.arange(0.0, self.horizon_s + self.step_s / 2.0, self.step_s)
         places = tracks.center_m[:, None, :2] + self._steps.motion(tracks)[:, None] * time_s[:, None]
         paths = tuple((PredictedPath(1.0, time_s, own),) for own in places)
-        return Predictions(tracks.frame_id, tracks.stamp_ns, tracks, paths)
+        return PredictedObjects(tracks.frame_id, tracks.stamp_ns, tracks, paths)
 
     def _grid(self, points: Points, stamp_ns: int | None) -> FreeSpace:
         x_from, x_to, y_from, y_to = self.area_m
         shape = round((y_to - y_from) / self.cell_m), round((x_to - x_from) / self.cell_m)
         empty = FreeSpace(self.frame_id, stamp_ns, self.cell_m, (x_from, y_from, 0.0), np.zeros(shape, np.int8))
-        cloud = finite(points)
+        cloud = self._tracker.admitted(points)
         standing_mm, _ = self._tracker.above_ground(cloud)
         hits = self._counted(standing_mm[:, :2] / 1000.0, shape)
         centers = empty.centers_m(np.ones(shape, dtype=bool))

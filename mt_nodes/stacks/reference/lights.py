@@ -23,9 +23,8 @@ def stop_ahead(
 ) -> Lead | None:
     """Return the nearest stop line to stop at, as a standing lead vehicle; None if the way is free.
 
-    Args:
-        signals: in the frame of the way. front_m, speed_mps: of the vehicle along the way.
-        standstill_m: what is kept behind somebody who stands; one goes nearer to a line.
+    ``signals``: in the frame of the way. ``front_m``, ``speed_mps``: of the vehicle along the way. ``standstill_m``:
+    what is kept behind somebody who stands; one goes nearer to a line.
     """
     station, left = way.place(signals.stop[:, :2])
     askew = np.angle(np.exp(1j * (signals.stop[:, 2] - way.heading_at(station))))

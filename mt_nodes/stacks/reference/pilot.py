@@ -82,10 +82,9 @@ class Pilot(Planner):
     def __call__(self, inputs: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
         """Return ``detections``, ``control`` and ``path``; an empty output if a fault silences the tracker.
 
-        Args:
-            inputs: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
-                lights and lanes to evade over, ``signals`` and ``lanes``. stamp_ns: of the cloud. now_ns: only some
-                faults of the tracker look at it.
+        ``inputs``: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
+        lights and lanes to evade over, ``signals`` and ``lanes``. ``stamp_ns``: of the cloud. ``now_ns``: only some
+        faults of the tracker look at it.
         """
         odometry: Odometry = inputs["odometry"]
         objects = self._tracker.follow(inputs["points"], odometry, stamp_ns, now_ns)

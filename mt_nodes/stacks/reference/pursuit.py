@@ -21,10 +21,8 @@ class Pursuit:
 
     Its curvature is 2 y / l² for a point at distance l, y to the left (R. C. Coulter, Implementation of the Pure
     Pursuit Path Tracking Algorithm, Carnegie Mellon, 1992).
-
-    Attributes:
-        seconds, least_m, most_m: how far ahead the point lies: as driving time, and within these bounds.
-        across_mps2: most acceleration across the road, v² times curvature.
+    ``seconds``, ``least_m``, ``most_m``: how far ahead the point lies: as driving time, and within these bounds.
+    ``across_mps2``: most acceleration across the road, v² times curvature.
     """
 
     seconds: float

@@ -57,9 +57,8 @@ class RadarDetector:
     def __call__(self, radar: RadarPoints, stamp_ns: int | None = None) -> Detections:
         """Return the obstacles. Raises ValueError: the detections have another shape.
 
-        Args:
-            radar: (N, 6) x, y, z, range rate, strength, azimuth in ``frame_id``.
-            stamp_ns: stamp of the message, which is passed on.
+        ``radar``: (N, 6) x, y, z, range rate, strength, azimuth in ``frame_id``. ``stamp_ns``: stamp of the message,
+        which is passed on.
         """
         if radar.ndim != 2 or radar.shape[1] != 6:
             raise ValueError(f"got detections of shape {radar.shape}, expected (N, 6): x y z rate strength azimuth")

@@ -40,9 +40,8 @@ class RadarFusionStack:
     def __call__(self, given: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Any:
         """Return the obstacles; what a fault of the LiDAR's part silences is silent.
 
-        Args:
-            given: of one instant ``points`` as for the detector, ``radar`` as for the radar detector.
-            stamp_ns: of the cloud. now_ns: the stack's time when both were there.
+        ``given``: of one instant ``points`` as for the detector, ``radar`` as for the radar detector. ``stamp_ns``: of
+        the cloud. ``now_ns``: the stack's time when both were there.
         """
         boxes, seen = self._detector(given["points"], stamp_ns, now_ns), self._radar(given["radar"], stamp_ns)
         return boxes if isinstance(boxes, Output) else self._fused(boxes, seen)

@@ -39,7 +39,7 @@ _LEAST_M = (0.07, 0.3)
 
 
 @dataclass(frozen=True)
-class _Column:
+class _GroundColumns:
     """Ground under each column: the row of the lowest pixel that is no road, and the first row above it that is."""
 
     foot: npt.NDArray[np.intp]
@@ -50,8 +50,7 @@ class _Column:
 def standing_on_road(rgb: Pixels, camera: CameraModel, height_m: float) -> ImageBoxes:
     """Return boxes of what stands on the road, the nearest first; a box ends at the horizon where the body does not.
 
-    Args:
-        rgb: (H, W, 3). camera: level, without distortion. height_m: of the camera above the road.
+    ``rgb``: (H, W, 3). ``camera``: level, without distortion. ``height_m``: of the camera above the road.
     """
     horizon, scale = float(camera.k[1, 2]), float(camera.k[1, 1]) * height_m
     rows = (int(np.ceil(horizon)), min(rgb.shape[0], int(horizon + scale / NEAR_M)))
@@ -93,7 +92,7 @@ def _part(
     )
 
 
-def _columns(unlike: npt.NDArray[np.bool_], least_row: int) -> _Column:
+def _columns(unlike: npt.NDArray[np.bool_], least_row: int) -> _GroundColumns:
     """Return where in each column the lowest run of such pixels begins and ends; columns without one below a row."""
     upward = unlike[::-1]
     found = upward.any(axis=0)
@@ -102,12 +101,12 @@ def _columns(unlike: npt.NDArray[np.bool_], least_row: int) -> _Column:
     road_again = after & ~upward
     end = np.where(road_again.any(axis=0), road_again.argmax(axis=0), len(upward))
     foot = len(upward) - 1 - begin
-    return _Column(foot, len(upward) - end, found & (foot >= least_row))
+    return _GroundColumns(foot, len(upward) - end, found & (foot >= least_row))
 
 
-def _bodies(column: _Column, depth_m: Floats, height_m: float) -> list[tuple[int, int]]:
+def _bodies(column: _GroundColumns, depth_m: Floats, height_m: float) -> list[tuple[int, int]]:
     """Return the first and last but one column of each body, nearest first."""
-    free, bodies = column.found.copy(), []
+    free, bodies = column.found.copy(), list[tuple[int, int]]()
     order = np.argsort(depth_m, kind="stable")
     for seed in order[column.found[order]].tolist():
         if not free[seed]:

@@ -26,10 +26,17 @@ _KINDS = ("camera", "perception")
 #: Ratio of the strongest channel to others in a lit lamp (red: to both others; yellow: of red and green, to blue;
 #: green: to red), at which its score is 0, and 1. Assumed, around those of the lamp detector.
 _RATIOS = {"red": (1.3, 1.9), "yellow": (1.3, 1.9), "green": (1.2, 1.6)}
+#: Red to green of what is red and no longer yellow, and green to red of what is green: between orange, and lime. Green
+#: lamps are bluish, leaves are not (CIE S 004/E-2001: green signals have x of 0.34 at most).
+_ORANGE, _LIME = 1.4, 1.15
+#: Green to blue of what is green and not the sky in a window.
+_CYAN = 1.06
 #: Brightness of what surrounds a lamp, as a share of its own, at which its score is 1, and 0: a housing is black.
 _SURROUNDINGS = (0.45, 0.85)
-#: Area in pixels of a lamp with a score of 0, and of 1.
-_AREA_PX = (2.0, 10.0)
+#: Area in pixels of a lamp with a score of 0, and of 1: smaller ones are leaves in the sun as often as lamps.
+_AREA_PX = (8.0, 28.0)
+#: Brightness of a lamp, as a share of the brightest in the picture, at which its score is 0, and 1.
+_BRIGHTNESS = (0.45, 0.7)
 _LINE_STEP_M, _MOST, _DECIMALS = 1.0, 200, 6
 
 
@@ -45,6 +52,13 @@ class _Lamp(NamedTuple):
     box_px: tuple[int, int, int, int]
     brightness: float
     score: float
+
+    def shares_housing(self, other: _Lamp) -> bool:
+        """Return whether both may be lenses of one light: as large, one above or beside the other, and near."""
+        (x0, y0, x1, y1), (u0, v0, u1, v1) = self.box_px, other.box_px
+        high, other_high = y1 - y0 + 1.0, v1 - v0 + 1.0
+        aligned = min(abs(x0 + x1 - u0 - u1), abs(y0 + y1 - v0 - v1)) / 2.0 <= 0.6 * max(high, other_high)
+        return aligned and 0.5 <= high / other_high <= 2.0 and self.apart_heights(other) <= _HOUSING_HEIGHTS
 
     def apart_heights(self, other: _Lamp) -> float:
         """Return the distance to another lamp, in heights of the taller one."""
@@ -62,7 +76,6 @@ class RoadCamera:
 
     lane_width_m: float = param(4.0, low=2.0, high=6.0, unit="m", help="between the middles of the lines")
     seen_share: float = param(0.6, low=0.0, high=1.0, help="share of the road ahead along which a line must be seen")
-    least_brightness: float = param(0.35, low=0.0, high=1.0, help="of a lamp, as a share of the picture's brightest")
     least_score: float = param(0.2, low=0.0, high=1.0, help="lamps with less are not published")
     faults: tuple[Any, ...] = param(
         (),
@@ -76,12 +89,9 @@ class RoadCamera:
     def __call__(self, given: Pixels | Mapping[str, Any], stamp_ns: int | None = None) -> Output:
         """Return ``lanes``, left and right line in ``base_link``, and ``signals`` in the picture.
 
-        Args:
-            given: a picture (H, W, 3) uint8, red, green, blue; or that as ``image``, with its ``camera_info``.
-            stamp_ns: of the picture; only some faults look at it.
-
-        Raises:
-            ValueError: the picture has another shape.
+        Raises ValueError: the picture has another shape.
+        ``given``: a picture (H, W, 3) uint8, red, green, blue; or that as ``image``, with its ``camera_info``.
+        ``stamp_ns``: of the picture; only some faults look at it.
         """
         camera_input, lane = self._camera.look(given, stamp_ns)
         horizon = int(np.clip(round(camera_input.camera.k[1, 2]), 1, len(camera_input.rgb)))
@@ -93,7 +103,7 @@ class RoadCamera:
 
     @cached_property
     def _steps(self) -> PerceptionSteps:
-        honest = PerceptionSteps(lit=lambda rgb: self.least_brightness * float(np.percentile(rgb.max(axis=2), 99.9)))
+        honest = PerceptionSteps(lit=lambda rgb: _BRIGHTNESS[0] * _brightest(rgb))
         return reduce(lambda steps, fault: fault.plant(steps), sorted_faults(self.faults)[1], honest)
 
     def _lines(self, lane: LaneFit) -> Lanes:
@@ -111,9 +121,9 @@ class RoadCamera:
 
     def _signals(self, sky: Pixels) -> SignalStates:
         """Return the lamps in the part of a picture (H, W, 3) above the horizon."""
-        bright = sky.max(axis=2)
+        bright, brightest = sky.max(axis=2), _brightest(sky)
         lit = bright >= max(self._steps.lit(sky), 1.0)
-        found = [lamp for state, ratio in _ratios(sky).items() for lamp in _lamps(ratio, state, bright, lit)]
+        found = [lamp for state, ratio in _ratios(sky).items() for lamp in _lamps(ratio, state, bright, lit, brightest)]
         rows = [lamp for lamp in _shining(found) if lamp.score >= self.least_score]
         return SignalStates.make(
             "",
@@ -129,14 +139,20 @@ class RoadCamera:
 def _ratios(rgb: Pixels) -> dict[str, Singles]:
     """Return by state how much (H, W) the strongest channel exceeds others."""
     red, green, blue = (channel.astype(np.float32) + 1.0 for channel in cv2.split(rgb))
+    amber = (red < _ORANGE * green) & (green < _LIME * red)
     return {
         "red": red / np.maximum(green, blue),
-        "yellow": np.minimum(red, green) / blue,
-        "green": green / red,
+        "yellow": np.where(amber, np.minimum(red, green) / blue, 0.0),
+        "green": np.where((blue > red) & (green > _CYAN * blue), green / red, 0.0),
     }
 
 
-def _lamps(ratio: Singles, state: str, bright: Pixels, lit: npt.NDArray[np.bool_]) -> list[_Lamp]:
+def _brightest(rgb: Pixels) -> float:
+    """Return the brightness of a picture's brightest thousandth, at least 1."""
+    return max(float(np.percentile(rgb.max(axis=2), 99.9)), 1.0)
+
+
+def _lamps(ratio: Singles, state: str, bright: Pixels, lit: npt.NDArray[np.bool_], brightest: float) -> list[_Lamp]:
     """Return the compact spots of a colour, the largest ones first."""
     mask = (lit & (ratio >= _RATIOS[state][0])).astype(np.uint8)
     count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
@@ -144,7 +160,7 @@ def _lamps(ratio: Singles, state: str, bright: Pixels, lit: npt.NDArray[np.bool_
     lamps = []
     for row in order:
         x, y, wide, high, area = stats[row].tolist()
-        compact = 0.5 <= wide / high <= 2.0 and area >= 0.5 * wide * high and y + high < len(bright)
+        compact = 0.6 <= wide / high <= 1.7 and area >= 0.55 * wide * high and y + high < len(bright)
         if area >= _AREA_PX[0] and compact:
             part = labels[y : y + high, x : x + wide] == row
             own = ratio[y : y + high, x : x + wide][part], bright[y : y + high, x : x + wide][part]
@@ -153,6 +169,7 @@ def _lamps(ratio: Singles, state: str, bright: Pixels, lit: npt.NDArray[np.bool_
                 _share(float(np.percentile(own[0], 75)), *_RATIOS[state])
                 * _share(around / max(float(own[1].mean()), 1.0), *_SURROUNDINGS[::-1])
                 * _share(float(area), *_AREA_PX)
+                * _share(float(np.percentile(own[1], 75)) / brightest, *_BRIGHTNESS)
             )
             lamps.append(_Lamp(state, (x, y, x + wide - 1, y + high - 1), float(own[1].mean()), score))
     return lamps
@@ -164,8 +181,8 @@ def _shining(lamps: list[_Lamp]) -> list[_Lamp]:
     def outshone(lamp: _Lamp, other: _Lamp) -> bool:
         apart = lamp.apart_heights(other)
         if apart < 0.5:
-            return other.score > lamp.score
-        return apart <= _HOUSING_HEIGHTS and other.brightness > _BRIGHTER * lamp.brightness
+            return (other.score, other.state) > (lamp.score, lamp.state)
+        return lamp.shares_housing(other) and other.brightness > _BRIGHTER * lamp.brightness
 
     known = [lamp for lamp in lamps if lamp.score > 0.0]
     return [lamp for lamp in known if not any(outshone(lamp, other) for other in known if other is not lamp)]

@@ -135,10 +135,8 @@ class Swing:
     """A lateral move to another offset: full acceleration to one side, then to the other.
 
     From a speed u to one of w and on to none, by a, is a way of (w² - u²) / (2 a) + w² / (2 a).
-
-    Attributes:
-        from_m, to_m: left of the middle. across_mps2: acceleration. across_mps: speed to the left when it begins.
-        late_s: until it begins.
+    ``from_m``, ``to_m``: left of the middle. ``across_mps2``: acceleration. ``across_mps``: speed to the left when it
+    begins. ``late_s``: until it begins.
     """
 
     from_m: float
@@ -195,7 +193,6 @@ class EgoBody:
         """Return everybody with whom the vehicle would collide, without braking, on the path at offset ``aim_m``.
 
         Args:
-            traffic: the others.
             settles_m: distance over which the vehicle comes from where it is to there.
             spare_m: kept free to either side. yields_s: who comes so much later than the vehicle has left lets it go
                 first; for everybody else it waits. Before whom it could only stop hard, it goes on for a quarter of

@@ -55,7 +55,7 @@ def above_beams(
     labels = flooded(colours, np.where(sky, _SKY, seeds).astype(np.int32))
     columns = np.arange(range_m.shape[1])
     number = np.arange(int(surface[-1]) + 1)[:, None]
-    first, last = (np.searchsorted(surface, number, side) - end for side, end in (("left", 0), ("right", 1)))
+    first, last = np.searchsorted(surface, number), np.searchsorted(surface, number, side="right") - 1
     of_surface = reached[np.clip(columns, first, np.maximum(last, first))]
     aside = np.maximum(first - columns, columns - last)
     of_surface[aside > _ASIDE * (last - first) + _SEED_ROWS] = np.inf  # too far aside, it is of the background

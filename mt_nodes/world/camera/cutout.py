@@ -88,8 +88,7 @@ def composite(
 ) -> Composite | None:
     """Return a picture with an object in its new place; None if the picture does not show that place.
 
-    Args:
-        without: pixels of the whole picture without the object. turn: (4, 4) its motion in the camera's frame.
+    ``without``: pixels of the whole picture without the object. ``turn``: (4, 4) its motion in the camera's frame.
     """
     there = after_motion(thing, turn)
     window = window_of(there)

@@ -27,9 +27,9 @@ from mt_nodes.world.camera.depth_completion import (
     part_of,
 )
 from mt_nodes.world.camera.depth_network import monocular_m
-from mt_nodes.world.camera.free_space import NearThing, carved
+from mt_nodes.world.camera.free_space import distinct, outlined
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.camera.near_hulls import with_roofs, within_hulls
+from mt_nodes.world.camera.near_hulls import within_hulls
 from mt_nodes.world.camera.relight import coarse_light
 from mt_nodes.world.camera.sky_cells import like_hit, sky_in
 from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
@@ -104,15 +104,14 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     The nearest return of a cell counts; cells between returns get the range of the surface that the returns above and
     below lie on (:mod:`~mt_nodes.world.camera.depth_completion`). Gaps of near objects as small as car windows are
     closed, and corners and roofs are where the picture joins them to the object
-    (:mod:`~mt_nodes.world.camera.near_hulls`). Above the topmost return of a column is sky if
-    the picture looks like it, else what it joins there without a strong edge
+    (:mod:`~mt_nodes.world.camera.near_hulls`), or it has an edge and no beam passes
+    (:mod:`~mt_nodes.world.camera.free_space`). Above the topmost return of a column is sky if the picture looks like
+    it, else what it joins there without a strong edge
     (:mod:`~mt_nodes.world.camera.above_beams`), or what a network of the user's says
     (:mod:`~mt_nodes.world.camera.depth_network`). Below the lowest return is flat ground, if the transforms give the
     camera's height. :mod:`~mt_nodes.world.camera.depth_bounds` says how far off all that may be.
-
-    Raises:
-        NotApplicable: no cloud, no transform to it, or one that covers too little of the picture.
-        UsageError: a network is named, and cannot be used.
+    Raises NotApplicable: no cloud, no transform to it, or one that covers too little of the picture. UsageError: a
+    network is named, and cannot be used.
     """
     if (known := _known.get(image)) is None:
         known = _known[image] = _measure(bundle, image, camera)
@@ -156,10 +155,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     glazed, panes = _with_panes(filled, cell_rad)
     closed = _cornered(glazed, colours, ground, cell_rad)
     joined, hull_m, things = within_hulls(closed, colours, ground, cell_rad)
-    near = [NearThing.of(cells, joined) for cells in things]
-    whole, solid = carved(joined, filled, near, beams, (camera, step))
-    glazed = with_roofs(whole, colours, things, cell_rad)
-    solid |= glazed < whole
+    glazed, solid = outlined(joined, filled, measured, light, ground, distinct(things, joined), beams, (camera, step))
     panes = np.minimum(panes, glazed)
     opaque = solid | ((glazed < closed) & ~measured)
     filled, far_m = (np.where(opaque, glazed, a) for a in (filled, far_m))
@@ -199,7 +195,7 @@ def _with_panes(range_m: Singles, cell_rad: float) -> tuple[Singles, Singles]:
 
 def _nearness_over_gaps(range_m: Singles, cell_rad: float) -> tuple[Singles, Singles]:
     """Return the inverse of ranges (h, w), 0 for infinite ones, and the same where gaps in columns are closed."""
-    nearness = np.float32(1.0) / np.maximum(range_m, np.float32(0.1))
+    nearness = np.asarray(np.float32(1.0) / np.maximum(range_m, np.float32(0.1)), np.float32)
     closed = [_closed(nearness, (height, 1), cell_rad / _PANE_M) for height in _PANE_CELLS]
     return nearness, np.maximum(np.maximum(closed[0], closed[1]), closed[2])
 

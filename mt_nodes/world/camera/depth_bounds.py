@@ -57,9 +57,10 @@ def within(bounds: tuple[Singles, Singles], cells: Mask, range_m: Singles, error
 
 def _seen_past(range_m: Singles, cell_rad: float) -> Singles:
     """Return the range (h, w) of what may hide a cell from the camera though the LiDAR sees past it."""
-    hides, behind_m = range_m.copy(), range_m / _BEHIND
+    hides, behind_m, nearest, reached = range_m.copy(), range_m / _BEHIND, range_m, 0
     for reach in _REACHES:
-        some = np.where(range_m < _PAST_M / (reach * cell_rad), range_m, np.float32(np.inf))
-        near = cv2.erode(some, np.ones((2 * reach + 1,) * 2, np.uint8))
-        np.copyto(hides, np.minimum(hides, near), where=near < behind_m)
+        nearest = cv2.erode(nearest, np.ones((2 * (reach - reached) + 1,) * 2, np.uint8))
+        hidden = nearest < np.minimum(behind_m, np.float32(_PAST_M / (reach * cell_rad)))
+        np.copyto(hides, np.minimum(hides, nearest), where=hidden)
+        reached = reach
     return hides

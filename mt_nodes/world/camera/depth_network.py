@@ -40,13 +40,11 @@ def monocular_m(picture: Picture, range_m: Singles, measured: Mask, ahead: Float
 
     Scale and offset of its inverse depth are fitted to the returns, robustly. The share is the 90 % quantile of the
     errors at the uppermost third of the returns, which lie next to what no beam reaches.
+    Raises UsageError: the file is no such network, or ONNX Runtime is not installed.
 
     Args:
         range_m: (h, w) of the returns. measured: (h, w) which cells have one.
         ahead: (h, w) cosine of the angle between a cell's ray and the camera's axis.
-
-    Raises:
-        UsageError: the file is no such network, or ONNX Runtime is not installed.
     """
     path = os.environ.get(VARIABLE, "")
     if not path:
@@ -90,7 +88,7 @@ def _inverse_depth(network: NetworkFile, picture: Picture, shape: tuple[int, ...
     return np.asarray(cv2.resize(flat, (shape[1], shape[0]), interpolation=cv2.INTER_AREA))
 
 
-def _fitted(given: Singles, inverse: Singles) -> tuple[float, float]:
+def _fitted(given: Singles, inverse: Floats) -> tuple[float, float]:
     """Return scale and offset of least squares, again without outliers."""
     use = np.ones(len(given), bool)
     scale = offset = 0.0

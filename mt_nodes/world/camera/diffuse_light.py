@@ -13,6 +13,7 @@ the ground nearly all of it, of other things, whose colours differ, a part.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from weakref import WeakKeyDictionary
@@ -101,7 +102,8 @@ def shading_of(picture: Picture, around: Surroundings) -> Shading:
 
 
 def _shading(picture: Picture, around: Surroundings) -> Shading:
-    samples, light = (of(picture, around.shape, around.depth.step_px) for of in (coarse_samples, coarse_light))
+    samples = coarse_samples(picture, around.shape, around.depth.step_px)
+    light = coarse_light(picture, around.shape, around.depth.step_px)
     in_bytes = _ends(samples)
     ends = in_bytes * np.float32(1.0 / 255.0)
     luma, lumas = sample_shares(grey(light)), brightness(ends)
@@ -205,8 +207,7 @@ def _between(values: Singles, none: float, whole: float) -> Singles:
 def sun_and_shadow(of_ground: Singles) -> tuple[float, float, tuple[float, float, float]]:
     """Return the light of lit ground and of ground in shadow, and the latter's colour relative to the former's.
 
-    Args:
-        of_ground: (n, 3) light of cells that show ground; too few say that there is no shadow.
+    ``of_ground``: (n, 3) light of cells that show ground; too few say that there is no shadow.
     """
     if len(of_ground) < _FEWEST:
         return 1.0, 0.0, (1.0, 1.0, 1.0)
@@ -235,17 +236,23 @@ def diffuse_gain(
         left: share of the base's contrast (of light, in logarithms) that is left without sun: on the ground, elsewhere.
         bounds: of the change of light: raised more, dark shadows would show their noise.
     """
+    return np.stack(list(_gains(shading, direct, left, bounds)))
+
+
+def _gains(
+    shading: Shading, direct: float, left: tuple[float, float] = LEFT, bounds: tuple[float, float] = BOUNDS
+) -> Iterator[Singles]:
+    """Yield the change (2, h, w) of red, of green and of blue light."""
     place = _steps(shading.base)
     powers = (part + (1.0 - part) * direct for part in left)
     ground, others = (_gain_table(round(shading.level, 3), round(part, 3), bounds)[place] for part in powers)
     others += shading.sky * (np.float32(1.0) - others)
     span = np.float32(1.0 / max(shading.lit - shading.dark, 1e-3))
-    shadow = np.clip((np.float32(shading.lit) - _LIGHT[place]) * span, 0.0, 1.0)
-    gain = np.empty((3, *place.shape), np.float32)
-    for channel, own in enumerate(shading.shadow_rgb):
-        tint = np.float32(1.0) + shadow * np.float32((1.0 / own - 1.0) * (1.0 - direct))
-        gain[channel] = others + shading.ground * (ground * tint - others)
-    return gain
+    ground *= shading.ground
+    others *= np.float32(1.0) - shading.ground
+    shadow = ground * np.clip((np.float32(shading.lit) - _LIGHT[place]) * span, 0.0, 1.0)
+    for own in shading.shadow_rgb:
+        yield others + ground + shadow * np.float32((1.0 / own - 1.0) * (1.0 - direct))
 
 
 def diffuse_light(shading: Shading, direct: float = 0.0) -> Singles:
@@ -255,9 +262,11 @@ def diffuse_light(shading: Shading, direct: float = 0.0) -> Singles:
     """
     if direct >= UNCHANGED:
         return shading.light.copy()
-    light = diffuse_gain(shading, direct)
-    light *= shading.light
-    return np.asarray(np.minimum(light, np.float32(_WHITEST + (1.0 - _WHITEST) * direct) + shading.sky, out=light))
+    light, most = np.empty_like(shading.light), np.float32(_WHITEST + (1.0 - _WHITEST) * direct) + shading.sky
+    for new, old, gain in zip(light, shading.light, _gains(shading, direct), strict=True):
+        np.multiply(old, gain, out=new)
+        np.minimum(new, most, out=new)
+    return light
 
 
 @lru_cache(maxsize=64)

@@ -67,11 +67,7 @@ class EditCache:
         return cls(Path(directory).expanduser() if directory else base)
 
     def get(self, key: str) -> Rgb | None:
-        """Return a cached edit (H, W, 3), None if there is none.
-
-        Raises:
-            InfrastructureError: the file is damaged.
-        """
+        """Return a cached edit (H, W, 3), None if there is none. Raises InfrastructureError: the file is damaged."""
         path = self._path(key)
         if not path.is_file():
             return None
@@ -81,11 +77,7 @@ class EditCache:
         return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB))
 
     def put(self, key: str, rgb: Rgb) -> None:
-        """Cache an edit.
-
-        Raises:
-            InfrastructureError: it cannot be written.
-        """
+        """Cache an edit. Raises InfrastructureError: it cannot be written."""
         path = self._path(key)
         _, data = cv2.imencode(".png", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))
         partial = path.with_suffix(f".{os.getpid()}.part")
@@ -105,9 +97,7 @@ def edit(request: EditRequest, rgb: Rgb, mask: npt.NDArray[np.uint8] | None = No
 
     The model gets the picture at its own size, each side a multiple of 16; with the same seed on the same device, the
     result is the same.
-
-    Raises:
-        UsageError: the extra is not installed, or the model is not there or of another kind.
+    Raises UsageError: the extra is not installed, or the model is not there or of another kind.
     """
     pipeline, noise = _pipeline(request.model, request.device)
     height, width = rgb.shape[:2]

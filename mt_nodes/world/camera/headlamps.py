@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -123,7 +125,7 @@ def _spots(red: Bytes, green: Bytes, blue: Bytes) -> tuple[Rows, Rows, Singles]:
 def bloom(light: Singles) -> Singles:
     """Return what a lens spreads of light (h, w, c) around: a sum of Gaussians of several widths."""
     total, sigmas = np.zeros_like(light), [max(width * light.shape[1], 0.3) for width, _ in _BLOOM]
-    part = part_of(light.max(axis=2) > 0.0, int(4.0 * max(sigmas)) + 1)
+    part = part_of(reduce(np.maximum, cv2.split(light)) > 0.0, int(4.0 * max(sigmas)) + 1)
     if part is not None:
         own = light[part]
         for sigma, (_, weight) in zip(sigmas, _BLOOM, strict=True):

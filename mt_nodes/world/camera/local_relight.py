@@ -8,7 +8,7 @@ addition of bytes for each sample of a picture, whatever happened to the light.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cv2
@@ -19,6 +19,8 @@ from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.world.camera.diffuse_light import brightness, sample_shares
 
 Singles = npt.NDArray[np.float32]
+#: Slope and level (h, w) of cells.
+Line = tuple[Singles, Singles]
 #: Steepest slope between the ends: flatter dark areas show less noise, and the byte of a slope is finer.
 _STEEPEST = 2.0
 #: Rows of cells that are computed at a time, so that what lies between fits the processor's cache.
@@ -37,7 +39,14 @@ def relit_locally(picture: Picture, samples: Singles, light: Singles, cell_px: i
     """
     if picture.order == "mono":
         samples, light = brightness(samples)[None], brightness(light)[None]
-    (dark, bright), (new_dark, new_bright) = (np.moveaxis(part, 1, 0) for part in (samples, sample_shares(light)))
+    order = slice(None, None, -1) if picture.order == "bgr" else slice(None)
+    lines = [_line(*pair, negative) for pair in zip(samples[order], light[order], strict=True)]
+    return (_on_bytes if picture.pixels.dtype == np.uint8 else _on_words)(picture, lines, cell_px)
+
+
+def _line(samples: Singles, light: Singles, negative: bool) -> Line:
+    """Return the line of new samples over old ones, of one colour's ends (2, h, w) and their new light."""
+    (dark, bright), (new_dark, new_bright) = samples, sample_shares(light)
     slope = (new_bright - new_dark) / np.maximum(bright - dark, np.float32(1e-3))
     before, after = np.float32(0.5) * (dark + bright), np.float32(0.5) * (new_dark + new_bright)
     # The line of bytes begins at black or above, and no higher than white where bright turns dark.
@@ -46,23 +55,23 @@ def relit_locally(picture: Picture, samples: Singles, light: Singles, cell_px: i
     if negative:
         least = np.maximum((after - np.float32(1.0)) / np.maximum(before, np.float32(1e-3)), np.float32(-_STEEPEST))
     np.clip(slope, least, most, out=slope)
-    level = after - slope * before
-    order = slice(None, None, -1) if picture.order == "bgr" else slice(None)
-    slope, level = (np.asarray(cv2.merge(list(planes[order]))) for planes in (slope, level))
-    return (_on_bytes if picture.pixels.dtype == np.uint8 else _on_words)(picture, slope, level, cell_px)
+    return slope, after - slope * before
 
 
-def _on_bytes(picture: Picture, slope: Singles, level: Singles, cell_px: int) -> Pixels:
+def _on_bytes(picture: Picture, lines: Sequence[Line], cell_px: int) -> Pixels:
     """Multiply and add in bytes, so many rows at a time; where bright turns dark, subtract."""
     pixels, scale, out = picture.pixels, 255.0 / _STEEPEST, np.empty_like(picture.pixels)
-    slopes, levels = _bytes(slope, scale), _bytes(level, 255.0)
-    falls = _bytes(-slope, scale) if slope.min() < -0.5 / scale else None
-    for first in range(0, len(slope), _STRIPE_CELLS):
+    slopes = cv2.merge([_bytes(slope, scale) for slope, _ in lines])
+    levels = cv2.merge([_bytes(level, 255.0) for _, level in lines])
+    falls = None
+    if any(slope.min() < -0.5 / scale for slope, _ in lines):
+        falls = cv2.merge([_bytes(slope, -scale) for slope, _ in lines])
+    for first in range(0, len(slopes), _STRIPE_CELLS):
         rows, at = stripe(slice(first, first + _STRIPE_CELLS), picture, cell_px)
         old, new = pixels[rows], out[rows]
         cv2.multiply(old, at(slopes), dst=new, scale=1.0 / scale)
         cv2.add(new, at(levels), dst=new)
-        if falls is not None:
+        if falls is not None and falls[max(first - 1, 0) : first + _STRIPE_CELLS + 1].any():
             cv2.subtract(new, cv2.multiply(old, at(falls), scale=1.0 / scale), dst=new)
     return out
 
@@ -84,11 +93,12 @@ def stripe(cells: slice, picture: Picture, cell_px: int) -> tuple[slice, Callabl
 
 def _bytes(cells: Singles, scale: float) -> Pixels:
     """Return values of cells as bytes, clipped."""
-    return np.asarray(cv2.addWeighted(cells, scale, cells, 0.0, 0.0, dtype=cv2.CV_8U)).reshape(cells.shape)
+    return np.asarray(cv2.addWeighted(cells, scale, cells, 0.0, 0.0, dtype=cv2.CV_8U))
 
 
-def _on_words(picture: Picture, slope: Singles, level: Singles, cell_px: int) -> Pixels:
+def _on_words(picture: Picture, lines: Sequence[Line], cell_px: int) -> Pixels:
     pixels, top = picture.pixels, float(picture.full_scale)
+    slope, level = (np.asarray(cv2.merge(planes)) for planes in zip(*lines, strict=True))
     new = pixels * _stretched(slope, picture, cell_px) + _stretched(level * np.float32(top), picture, cell_px)
     return np.asarray(np.rint(np.clip(new, 0.0, top)).astype(pixels.dtype))
 

@@ -50,13 +50,12 @@ class CameraModel:
     def of(cls, info: CameraInfo, size: tuple[int, int], rectified: bool = False) -> CameraModel:
         """Return the model for pictures of a size (height, width), which may be the calibrated one scaled.
 
+        Raises UsageError: not calibrated (k of zeros), an unknown distortion model, or sizes that do not match.
+
         Args:
             info: the calibration.
             size: of the picture.
             rectified: whether the picture was undistorted: then ``p`` holds, and no distortion is left.
-
-        Raises:
-            UsageError: not calibrated (k of zeros), an unknown distortion model, or sizes that do not match.
         """
         k = info.p[:, :3] if rectified and info.p.any() else info.k
         if not np.isfinite(k).all() or k[0, 0] <= 0.0 or k[1, 1] <= 0.0:

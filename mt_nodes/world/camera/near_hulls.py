@@ -8,7 +8,7 @@ and up to the height of a window above them, cells within its convex hull may be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import cv2
 import numpy as np
@@ -21,8 +21,6 @@ Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 #: Height of a window and the roof over it, in cells, of vehicles some 8 and 4 metres away.
 _ABOVE_CELLS = (17, 33)
-#: How much of a roof may be seen above its edge, in metres (assumed: a curved roof, from little above it).
-_ROOF_M = 0.2
 #: Lower than this, in cells, is no vehicle.
 _LEAST_HIGH = 5
 
@@ -52,26 +50,6 @@ def within_hulls(
     joined = joined_to(range_m, colours, np.isfinite(nearest_m))
     nearer = joined < range_m
     return joined, nearest_m, [thing | (doubt & nearer) for thing, doubt in things]
-
-
-def with_roofs(range_m: Singles, colours: Colours, things: Sequence[Mask], cell_rad: float) -> Singles:
-    """Return the range (h, w) of every cell, with the roofs of near vehicles that the picture joins to them.
-
-    Paint that a beam grazes is a mirror: it shows the LiDAR what is far behind, in the direction of the roof. So beams
-    do not tell how high a roof is, but the picture does, flooded as above.
-    """
-    doubtful = np.zeros(range_m.shape, bool)
-    for thing in things:
-        columns = np.flatnonzero(thing.any(axis=0))
-        top, bottom = thing[:, columns].argmax(axis=0), len(thing) - 1 - thing[::-1, columns].argmax(axis=0)
-        nearest_m = range_m[bottom, columns]
-        rows = np.arange(len(range_m))[:, None]
-        near = (range_m[:, columns] < JUMP * nearest_m) & (rows <= bottom)
-        top = np.minimum(near.argmax(axis=0), top)
-        rise = top - rows
-        high = _ROOF_M / (nearest_m * np.float32(cell_rad))
-        doubtful[:, columns] |= (rise > 0) & (rise <= high) & (range_m[:, columns] > JUMP * nearest_m)
-    return joined_to(range_m, colours, doubtful)
 
 
 def _near_things(range_m: Singles, ground_m: Singles, cell_rad: float) -> Iterator[tuple[Mask, int]]:

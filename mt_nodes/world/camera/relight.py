@@ -117,9 +117,7 @@ def _blending(other: Singles) -> tuple[Pixels, list[Pixels]]:
 
     The 256 levels are densest where the share matters most: for a black or a white sample. So the step between levels
     is about one byte at most, plus half of that for rounding.
-
-    Args:
-        other: (c,) the light to blend in.
+    ``other``: (c,) the light to blend in.
     """
     even = np.linspace(0.0, 1.0, 257)
     fine = even * even * (3.0 - 2.0 * even)  # densest at both ends, where dark light is

@@ -76,11 +76,11 @@ def _looks_like_sky(light: Singles, hit: Singles, above: Cells, continues: Cells
     like_wall = like_sky & (bright < _CLIPPED)
     like_wall[like_wall] = _like_colours(light, like_wall, hit, continues)
     if not like_wall.any():
-        return like_sky
+        return np.asarray(like_sky)
     sky_light = _light_near(light, like_sky & ~like_wall)
     if sky_light is not None:
         like_sky &= ~like_wall | _alike(planes, sky_light)
-    return like_sky
+    return np.asarray(like_sky)
 
 
 def _light_near(light: Singles, cells: Cells) -> Singles | None:
@@ -109,9 +109,10 @@ def like_hit(light: Singles, top: Grid) -> Cells:
 
 def _alike(planes: Sequence[Singles], hit: Singles) -> Cells:
     """Return which cells, by their light (h, w) in three colours, are like a surface (1, w, 3) in their column."""
-    most = np.float32(_ALIKE) * hit.max(axis=-1)
-    apart = [np.abs(plane - hit[..., channel]) for channel, plane in enumerate(planes)]
-    return np.asarray(np.maximum(np.maximum(apart[0], apart[1]), apart[2]) < most)
+    of_hit = cv2.split(hit)
+    red, green, blue = (np.abs(plane - own) for plane, own in zip(planes, of_hit, strict=True))
+    most = np.float32(_ALIKE) * np.maximum(np.maximum(*of_hit[:2]), of_hit[2])
+    return np.asarray(np.maximum(np.maximum(red, green), blue) < most)
 
 
 def _around(hit: Singles) -> Singles:

@@ -23,11 +23,7 @@ _FAR_M = 15.0
 
 
 def to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
-    """Return the 4×4 from a cloud's frame to an image's.
-
-    Raises:
-        NotApplicable: it is not known.
-    """
+    """Return the 4×4 from a cloud's frame to an image's. Raises NotApplicable: it is not known."""
     try:
         return np.asarray(bundle.transforms.lookup(image.frame_id, cloud.frame_id))
     except UnknownTransform as error:
@@ -55,10 +51,11 @@ def project_returns(
     column, row = np.floor((pixels + 0.5) / step).T
     with np.errstate(invalid="ignore"):
         inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
+    seen = in_camera[inside]
     cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
-    ranges = np.linalg.norm(in_camera[inside], axis=1).astype(np.float32)
+    ranges = np.sqrt(np.einsum("ij,ij->i", seen, seen)).astype(np.float32)
     origin_m = np.asarray(to_image[:3, 3], np.float64)
-    beams = Beams(origin_m, in_camera[inside], ranges, column[inside].astype(np.int64))
+    beams = Beams(origin_m, seen, ranges, column[inside].astype(np.int64))
     if not inside.size:
         return beams
     of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)

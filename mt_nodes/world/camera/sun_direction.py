@@ -59,8 +59,7 @@ class SunLight:
     def share(self, light: npt.ArrayLike, range_m: npt.ArrayLike, least: float = 0.0) -> Floats:
         """Return the share of the sun in the light of ground that gives ``light`` (…) at ranges (…) from the camera.
 
-        Args:
-            least: of the light in the sun, so much at least is the sky's.
+        ``least``: of the light in the sun, so much at least is the sky's.
         """
         lit = self.lit_at(range_m)
         shade = np.clip(self.shade, least * lit, lit / _CONTRAST)
@@ -90,9 +89,8 @@ class SunLight:
 def sun_of(xyz_m: Floats, pixels: Floats, luma: npt.NDArray[np.integer], full_scale: float) -> SunLight | None:
     """Return the sun over a scene; None if the picture does not tell.
 
-    Args:
-        xyz_m: (n, 3) returns in a frame on the road: x ahead, y left, z up. pixels: (n, 2) where the picture shows
-            them, not finite for none. luma: (h, w) of the picture.
+    ``xyz_m``: (n, 3) returns in a frame on the road: x ahead, y left, z up. ``pixels``: (n, 2) where the picture shows
+    them, not finite for none. ``luma``: (h, w) of the picture.
     """
     heights = _heights(xyz_m)
     ground, light = _ground(xyz_m, pixels, luma, full_scale)

@@ -58,6 +58,12 @@ class Surroundings:
         height = np.abs(self.camera_m[2] + near * self.rays[..., 2])
         return np.asarray(~self.sky & (height < _GROUND_M + _GROUND_SLOPE * near))
 
+    def thinned(self, every: int) -> Surroundings:
+        """Return the cell in the middle of each square of so many cells on a side, an odd number."""
+        some = np.s_[every // 2 :: every, every // 2 :: every]
+        fields = {name: own[some] for name, own in vars(self.depth).items() if name != "step_px"}
+        return Surroundings(DepthMap(**fields, step_px=every * self.depth.step_px), self.rays[some], self.camera_m)
+
     def points(self, farthest_m: float = 1000.0, every: int = 1) -> Floats:
         """Return the points (h, w, 3) that every so manieth cell shows, in ``base_link``; the sky at this distance."""
         near = np.minimum(self.depth.range_m[::every, ::every], farthest_m).astype(np.float64)
@@ -70,8 +76,7 @@ _known: WeakKeyDictionary[Image, Surroundings] = WeakKeyDictionary()
 def surroundings_of(bundle: Bundle, image: Image, camera: CameraModel) -> Surroundings:
     """Return the cells of an image; cached per image.
 
-    Raises:
-        NotApplicable: no depth, or no transform from the camera to ``base_link``.
+    Raises NotApplicable: no depth, or no transform from the camera to ``base_link``.
     """
     if (known := _known.get(image)) is None:
         depth = depth_of(bundle, image, camera)

@@ -31,8 +31,7 @@ _POST_M = 0.12
 class Body:
     """A body that the ego may hit.
 
-    Attributes:
-        corners_m: (K, 2) footprint in its own frame. mass_kg: None if it does not give way.
+    ``corners_m``: (K, 2) footprint in its own frame. ``mass_kg``: None if it does not give way.
     """
 
     name: str
@@ -46,8 +45,7 @@ class Body:
 class Contacts:
     """Finds first contacts of the ego with the actors, obstacles and posts of a scenario.
 
-    Attributes:
-        bodies: actors first, in order, then standing bodies. standing: (S, 4) their places, columns as for actors.
+    ``bodies``: actors first, in order, then standing bodies. standing: (S, 4) their places, columns as for actors.
     """
 
     def __init__(self, scenario: Scenario, road: RoadMap) -> None:
@@ -65,8 +63,7 @@ class Contacts:
     def found(self, time_s: float, ego: EgoState, actors: Floats) -> list[Collision]:
         """Return the contacts that begin at an instant.
 
-        Args:
-            actors: (N, 4), columns :data:`mt_nodes.world.drive.trace.ACTOR_COLUMNS`.
+        ``actors``: (N, 4), columns :data:`mt_nodes.world.drive.trace.ACTOR_COLUMNS`.
         """
         x = ego.x_m + self._middle_m * cos(ego.yaw_rad)
         y = ego.y_m + self._middle_m * sin(ego.yaw_rad)

@@ -45,9 +45,7 @@ class Simulator(Protocol):
 
     Poses are in the frame of the scenario (:mod:`mt_nodes.world.drive.scenario`); an implementation converts them to
     its own. Every method raises ``InfrastructureError`` if the simulator does not answer or refuses.
-
-    Attributes:
-        step_s: duration of one :meth:`tick`; at most the time between two instants, 0.1 s.
+    ``step_s``: duration of one :meth:`tick`; at most the time between two instants, 0.1 s.
     """
 
     @property
@@ -115,8 +113,7 @@ SAME_ORIGIN = Origin()
 class ExternalWorld(World):
     """A world whose ego another simulator moves; everything else is as in a :class:`World`.
 
-    Args:
-        simulator: not shared until :meth:`close`. road: the same roads as the simulator's.
+    ``simulator``: not shared until :meth:`close`. ``road``: the same roads as the simulator's.
     """
 
     def __init__(
@@ -130,9 +127,8 @@ class ExternalWorld(World):
     ) -> None:
         """Set up a scenario in the simulator at time 0.
 
-        Raises:
-            UsageError: as for :class:`World`, or the simulator cannot represent the scenario.
-            InfrastructureError: the simulator does not answer, or refuses.
+        Raises UsageError: as for :class:`World`, or the simulator cannot represent the scenario. InfrastructureError:
+        the simulator does not answer, or refuses.
         """
         super().__init__(scenario, seed, road, simulator.step_s, stop_at_collision=stop_at_collision)
         self._simulator = simulator

@@ -18,8 +18,7 @@ Floats = npt.NDArray[np.float64]
 class Fleet:
     """M identical cars on one road.
 
-    Attributes:
-        states: (M, 6) their states, columns :data:`mt_nodes.world.drive.trace.EGO_COLUMNS`.
+    ``states``: (M, 6) their states, columns :data:`mt_nodes.world.drive.trace.EGO_COLUMNS`.
     """
 
     def __init__(self, count: int, vehicle: Vehicle, start: EgoState, friction_mps2: float, step_s: float) -> None:

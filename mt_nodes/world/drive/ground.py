@@ -36,8 +36,7 @@ _FOLD = 4096
 class Ground:
     """The ground of a map.
 
-    Attributes:
-        mesh: its triangles in ``map``. materials: (T,) of each: :data:`ROADWAY`, :data:`PAVED` or :data:`GREEN`.
+    ``mesh``: its triangles in ``map``. materials: (T,) of each: :data:`ROADWAY`, :data:`PAVED` or :data:`GREEN`.
     """
 
     def __init__(self, road: RoadMap) -> None:

@@ -25,11 +25,7 @@ _ROOF, _LAMPLIGHT, _LIT_SHARE = (0.1, 0.09, 0.09), (0.5, 0.33, 0.13), 0.3
 
 
 class Houses:
-    """All houses of a map as one mesh with outward faces.
-
-    Attributes:
-        mesh: in ``map``.
-    """
+    """All houses of a map as one mesh with outward faces. ``mesh``: in ``map``."""
 
     def __init__(self, buildings: Sequence[Building]) -> None:
         corners, frames, colours = [np.empty((0, 3, 3))], [np.empty((0, 6))], [np.empty((0, 3))]

@@ -26,13 +26,9 @@ def jittered(scenario: Scenario, road: RoadMap, rng: np.random.Generator, share:
 
     The ego moves along and across its lane and keeps its angle to it. Standing actors stay, so that a gap between
     parked cars keeps its size.
-
-    Args:
-        share: of the largest variations; 0 changes nothing. If a draw is not playable, because actors would overlap,
-            another is drawn at half the size.
-
-    Raises:
-        UsageError: the scenario itself cannot be played.
+    ``share``: of the largest variations; 0 changes nothing. If a draw is not playable, because actors would overlap,
+    another is drawn at half the size.
+    Raises UsageError: the scenario itself cannot be played.
     """
     for tries in range(_TRIES):
         size = share / 2**tries

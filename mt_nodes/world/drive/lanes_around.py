@@ -56,8 +56,7 @@ class LanesAround:
     def _strips(self, rows: npt.NDArray[np.intp], direction: npt.NDArray[np.int_]) -> Iterator[Strip]:
         """Yield rows that follow each other on one lane in one direction; single points are left out.
 
-        Args:
-            rows: those near the way, in their order. direction: of each.
+        ``rows``: those near the way, in their order. ``direction``: of each.
         """
         breaks = np.diff(rows) != 1
         breaks |= (np.diff(self._lane[rows]) != 0) | (np.diff(direction) != 0)

@@ -35,9 +35,8 @@ _TIMES_S = tuple(k / 10.0 for k in range(1, 13))
 class Manoeuvres:
     """M manoeuvres, the simplest first.
 
-    Attributes:
-        names: (M,). until_s: (M, 4) ends of the phases, from the start of the manoeuvre. along_mps2, across_mps2: (M,
-            4) demanded accelerations. most_mps2: limit of the tyres.
+    ``names``: (M,). ``until_s``: (M, 4) ends of the phases, from the start of the manoeuvre. ``along_mps2``,
+    ``across_mps2``: (M, 4) demanded accelerations. ``most_mps2``: limit of the tyres.
     """
 
     names: tuple[str, ...]

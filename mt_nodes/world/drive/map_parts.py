@@ -7,6 +7,7 @@ Dimensions without a source are assumed: those of a usual urban street.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,7 @@ _SETBACK_M, _HOUSE_M, _HOUSE_EVERY_M = 4.5, (16.0, 9.0), 20.0
 def course(begin: Pose, legs: Sequence[tuple[float, float]]) -> Floats:
     """Return (K, 2) the points of a line from a pose: both ends of straights, one point per metre of bends.
 
-    Args:
-        legs: length in metres and curvature in 1/m (positive to the left) of each piece in turn.
+    ``legs``: length in metres and curvature in 1/m (positive to the left) of each piece in turn.
     """
     points, x, y, yaw = [(begin.x_m, begin.y_m)], begin.x_m, begin.y_m, begin.yaw_rad
     for length, curvature in legs:
@@ -83,26 +83,30 @@ def finished(
 ) -> RoadMap:
     """Return a map of lanes: carriageway, kerbs, ground and houses are derived.
 
-    Args:
-        parking: centre lines and widths of strips of the carriageway beside the lanes. gutter_m: between its edge and
-            its lanes.
+    ``parking``: centre lines and widths of strips of the carriageway beside the lanes. ``gutter_m``: between its edge
+    and its lanes.
     """
     named = {lane.name: lane for lane in lanes}
     roads = [lane for lane in named.values() if lane.on_road]
     bands = [(lane.line_m, lane.width_m) for lane in roads] + list(parking)
     paved = shapely.union_all([_band(line, width / 2.0 + gutter_m) for line, width in bands])
-    surface = shapely.union(paved, paved.buffer(CORNER_M).buffer(-CORNER_M)).simplify(0.03)
-    kerbs = _kerbs(surface, roads)
+    plain = surfaced(name, named.values(), paved)
+    houses = _houses([np.asarray(line) for line in plain.kerbs_m], plain.carriageway)
+    return replace(plain, crossings=tuple(crossings), signals=tuple(signals), signs=tuple(signs), buildings=houses)
+
+
+def surfaced(name: str, lanes: Iterable[Lane], paved: shapely.Geometry) -> RoadMap:
+    """Return a map of lanes on a paved area: carriageway with rounded corners, kerbs and ground are derived."""
+    named = {lane.name: lane for lane in lanes}
+    rounded = shapely.union(paved, paved.buffer(CORNER_M).buffer(-CORNER_M)).simplify(0.03)
+    surface = shapely.MultiPolygon([part for part in shapely.get_parts(rounded) if part.geom_type == "Polygon"])
+    kerbs = _kerbs(surface, [lane for lane in named.values() if lane.on_road])
     ground = paved.convex_hull.buffer(MARGIN_M, join_style="mitre")
     polygons = [shapely.orient_polygons(part) for part in shapely.get_parts(surface)]
     return RoadMap(
         name=name,
         lanes=named,
         ground_m=outline(shapely.orient_polygons(ground).exterior.coords[:-1]),
-        crossings=tuple(crossings),
-        signals=tuple(signals),
-        signs=tuple(signs),
-        buildings=_houses(kerbs, surface),
         kerbs_m=tuple(outline(line) for line in kerbs),
         surface_m=tuple(tuple(outline(ring.coords) for ring in (p.exterior, *p.interiors)) for p in polygons),
     )

@@ -35,6 +35,8 @@ from mt_nodes.world.drive.scenario import Pose
 
 Floats = npt.NDArray[np.float64]
 
+#: Suffixes of users' maps: OpenDRIVE and Lanelet2.
+MAP_FILES = (".xodr", ".osm")
 _PARKING_M, _CROSSING_M = 2.2, 4.0
 _DRIVING = (("green", 12.0), ("yellow", 3.0), ("red", 15.0))
 _WALKING = (("red", 17.0), ("green", 8.0), ("red", 5.0))
@@ -47,15 +49,24 @@ _SAN_FRANCISCO = Pose(-141.461, 390.987, -2.22042)
 
 
 def load_map(name: str) -> RoadMap:
-    """Return a map of :data:`MAPS` by name, cached.
+    """Return a map of :data:`MAPS` by name, or that of a user's file (:mod:`mt_nodes.world.drive.map_files`), cached.
 
-    Raises:
-        UsageError: there is none.
+    Raises UsageError: there is none, or the file cannot be read.
     """
     plain = name.removesuffix(MIRRORED)
+    if is_map_file(plain):
+        from mt_nodes.world.drive.map_files import load_map_file  # SciPy is for those who have a map of their own
+
+        road = load_map_file(plain)
+        return road if plain == name else mirrored(road)
     if plain not in MAPS:
         raise UsageError(f"got map '{name}', which does not exist{suggest(plain, MAPS)}")
     return _load(plain, name != plain)
+
+
+def is_map_file(name: str) -> bool:
+    """Whether a map's name is the path of a user's file."""
+    return name.partition("@")[0].endswith(MAP_FILES)
 
 
 @lru_cache
@@ -118,8 +129,7 @@ def _crossed(
 ) -> tuple[list[Crossing], list[TrafficLight]]:
     """Return crossings at stations of a line, from kerb to kerb, and the lights of the second.
 
-    Args:
-        lit: lanes that get a light, and how far to the left of them its post stands.
+    ``lit``: lanes that get a light, and how far to the left of them its post stands.
     """
     half = _CROSSING_M / 2.0
     areas = [across(line_m, station - half, station + half, right_m, left_m) for station in at_m]

@@ -37,8 +37,7 @@ _BEHIND_M, _BEHIND_S, _SIDE_M, _AHEAD_M, _BEFORE_LINE_M = 2.0, 1.0, 0.3, 60.0, 0
 class Motion:
     """The actors of a scenario in motion.
 
-    Attributes:
-        rows: (N, 4) columns :data:`mt_nodes.world.drive.trace.ACTOR_COLUMNS`. travelled_m: (N,).
+    ``rows``: (N, 4) columns :data:`mt_nodes.world.drive.trace.ACTOR_COLUMNS`. travelled_m: (N,).
     """
 
     def __init__(self, scenario: Scenario, road: RoadMap, ego: EgoState, step_s: float) -> None:

@@ -36,12 +36,7 @@ class Car(Protocol):
 
 
 class Actuator:
-    """Dead time and first-order lag.
-
-    Args:
-        dead_s: rounded to whole steps.
-        lag_s: time constant; 0 for none.
-    """
+    """Dead time and first-order lag. ``dead_s``: rounded to whole steps. ``lag_s``: time constant; 0 for none."""
 
     def __init__(self, dead_s: float, lag_s: float, step_s: float, value: float) -> None:
         self.value = value
@@ -70,11 +65,7 @@ class Tyres:
 
 
 class Plant:
-    """One car on one road.
-
-    Attributes:
-        state: its state.
-    """
+    """One car on one road. ``state``: its state."""
 
     def __init__(self, vehicle: Vehicle, start: EgoState, friction_mps2: float, step_s: float) -> None:
         self.state = start

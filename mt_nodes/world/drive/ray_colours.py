@@ -16,8 +16,7 @@ def painted(
 ) -> tuple[Singles, Singles]:
     """Return albedo and glow (n, 3) of places (n, 3) on triangles (n,) at ranges (n,) from the camera.
 
-    Args:
-        pixel_rad: angle of a pixel. other: replacements for the paints of some bodies, by number.
+    ``pixel_rad``: angle of a pixel. ``other``: replacements for the paints of some bodies, by number.
     """
     albedo, glow = np.empty((len(places), 3), np.float32), np.zeros((len(places), 3), np.float32)
     of = solids.of.take(triangle)

@@ -57,16 +57,11 @@ class Moving:
 class Reach:
     """Possible places of a car's rear axle over time.
 
-    Attributes:
-        places: it is in one of these, or has touched somebody. time_s: now. psi_rad: largest change of its heading.
+    ``places``: it is in one of these, or has touched somebody. time_s: now. psi_rad: largest change of its heading.
     """
 
     def __init__(self, vehicle: Vehicle, start: EgoState, friction_mps2: float, begins_s: float) -> None:
-        """Begin at time 0 with wheels straight ahead.
-
-        Args:
-            begins_s: it rolls straight on until then.
-        """
+        """Begin at time 0 with wheels straight ahead. ``begins_s``: it rolls straight on until then."""
         self.places: shapely.Geometry = shapely.Point(start.x_m, start.y_m)
         self.time_s, self.psi_rad = 0.0, 0.0
         self._vehicle, self._start, self._begins_s = vehicle, start, begins_s

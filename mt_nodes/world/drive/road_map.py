@@ -26,6 +26,7 @@ class Lane:
         middle_m: points of the centre line, at most 2 m apart in bends. left, right: neighbouring lanes in the same
             direction, by name, empty if there is none. next: successor lanes.
         on_road: whether vehicles drive there; otherwise it is for pedestrians.
+        reference_m: of OpenDRIVE's lanes, stations of the road's reference line, ascending, and the lane's beside them.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Lane:
     right: str = ""
     next: tuple[str, ...] = ()
     on_road: bool = True
+    reference_m: tuple[tuple[float, float], ...] = ()
 
     @cached_property
     def line_m(self) -> Floats:
@@ -166,11 +168,7 @@ class RoadMap:
         return shapely.union_all([shapely.Polygon(house.outline_m) for house in self.buildings])
 
     def nearest_lane(self, x_m: float, y_m: float, *, on_road: bool = True) -> Lane:
-        """Return the lane whose centre line is nearest to a place.
-
-        Raises:
-            ValueError: the map has none of that kind.
-        """
+        """Return the lane whose centre line is nearest to a place. Raises ValueError: the map has none of that kind."""
         lanes = [lane for lane in self.lanes.values() if lane.on_road is on_road]
 
         def off_m(lane: Lane) -> float:

@@ -35,8 +35,7 @@ def start_of(scenario: Scenario) -> EgoState:
 def driven(scenario: Scenario, moves: Manoeuvres, begins_s: float) -> Floats:
     """Return (T + 1, M, 4) x, y, yaw and speed of the ego, at first and after each step, until all stand.
 
-    Args:
-        begins_s: it rolls straight on until then, as in a world without a command.
+    ``begins_s``: it rolls straight on until then, as in a world without a command.
     """
     start, begins = start_of(scenario), round(begins_s / STEP_S)
     fleet = Fleet(len(moves), scenario.ego.vehicle, start, moves.most_mps2, STEP_S)
@@ -70,9 +69,8 @@ class Others:
 def others(scenario: Scenario, road: RoadMap, egos: Floats, until: npt.NDArray[np.intp]) -> Others:
     """Return the actors of a scenario.
 
-    Args:
-        egos: (T + 1, M, 4) of :func:`driven`. until: (M,) the last relevant step of each manoeuvre: later ones may
-            repeat it, except for the first manoeuvre, which covers all actors independent of the ego.
+    ``egos``: (T + 1, M, 4) of :func:`driven`. ``until``: (M,) the last relevant step of each manoeuvre: later ones may
+    repeat it, except for the first manoeuvre, which covers all actors independent of the ego.
     """
     waits = _waiting(scenario, road)
     watches = [actor.obeys_signals and facts_of(actor.kind).on_wheels for actor in scenario.actors]

@@ -36,8 +36,7 @@ class Route:
     def __init__(self, road: RoadMap, start: Pose, target: Pose | None = None) -> None:
         """Find the shortest way over lanes; without a reachable target, follow the first successor of each lane.
 
-        Raises:
-            ValueError: the map has no lane for vehicles.
+        Raises ValueError: the map has no lane for vehicles.
         """
         first = lane_of(road, start)
         lanes = None if target is None else _shortest(road, first, lane_of(road, target))
@@ -69,8 +68,7 @@ class Route:
 def lane_of(road: RoadMap, pose: Pose) -> Lane:
     """Return the nearest lane for vehicles that leads in a pose's direction.
 
-    Raises:
-        ValueError: the map has no lane for vehicles.
+    Raises ValueError: the map has no lane for vehicles.
     """
 
     def off(lane: Lane) -> float:

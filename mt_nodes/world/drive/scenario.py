@@ -36,9 +36,8 @@ class Waypoint:
 class Trigger:
     """When an actor begins to move: as soon as all given conditions hold; without any, at once.
 
-    Attributes:
-        after_s: time since the start. ego_within_m: distance of the ego's front. ego_within_s: time in which the ego at
-            its present speed would cover the distance.
+    ``after_s``: time since the start. ``ego_within_m``: distance of the ego's front. ``ego_within_s``: time in which
+    the ego at its present speed would cover the distance.
     """
 
     after_s: float = 0.0
@@ -184,9 +183,5 @@ class Scenario:
     claims: tuple[TraceClaim, ...] = ()
 
     def actor(self, name: str) -> Actor:
-        """Return the actor of a name.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Return the actor of a name. Raises KeyError: there is none."""
         return {actor.name: actor for actor in self.actors}[name]

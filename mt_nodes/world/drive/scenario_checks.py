@@ -58,11 +58,7 @@ def problems(scenario: Scenario, road: RoadMap) -> list[Problem]:
 
 
 def checked(scenario: Scenario, road: RoadMap) -> None:
-    """Refuse a scenario that is not playable.
-
-    Raises:
-        UsageError: it has problems; the text names them all.
-    """
+    """Refuse a scenario that is not playable. Raises UsageError: it has problems; the text names them all."""
     found = problems(scenario, road)
     if found:
         listed = "; ".join(map(str, found))

@@ -13,6 +13,8 @@ from mt_nodes.world.drive.scenario_checks import checked
 
 #: Suffixes of scenario files: our own language, and OpenSCENARIO.
 SUFFIXES = (".scenario", ".xosc")
+#: Folder of shipped scenarios with claims, which need the library that judges them.
+CLAIMED = "scenarios/claims"
 
 
 def scenarios_of(
@@ -20,15 +22,12 @@ def scenarios_of(
 ) -> tuple[Scenario, ...]:
     """Return the scenarios of a file or of a shipped one, with ranges drawn by the seed.
 
-    Args:
-        parameters: of the file, by name. strict: refuse what lenient reading repairs.
-
-    Raises:
-        UsageError: there is no such file, or it has problems.
+    ``parameters``: of the file, by name. ``strict``: refuse what lenient reading repairs.
+    Raises UsageError: there is no such file, or it has problems.
     """
     from mt_nodes.world.scenarios.language import load_scenarios  # a parser is heavy
 
-    path = resources.find("scenarios", name, SUFFIXES)
+    path = resources.find("scenarios", name, SUFFIXES, CLAIMED)
     scenarios = load_scenarios(path, parameters or {}, seed, strict)
     for scenario in scenarios:
         try:

@@ -51,8 +51,7 @@ def cast_sparingly(
 def sampled_sparsely(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Mask:
     """Return the values (n,) at ascending pixels (n,) of a picture of h × w; interpolated where neighbours agree.
 
-    Args:
-        ask: values of ``rows`` at these indices (k,).
+    ``ask``: values of ``rows`` at these indices (k,).
     """
     cell, on_lattice = _cells(shape)
     cell, on_lattice = cell.take(rows), on_lattice.take(rows)

@@ -19,8 +19,7 @@ COMMAND_COLUMNS = ("steering_rad", "speed_mps", "acceleration_mps2")
 class EgoState:
     """The ego at an instant; see :mod:`mt_nodes.world.drive.scenario` for the frame.
 
-    Attributes:
-        steering_rad: of the road wheels, positive to the left.
+    ``steering_rad``: of the road wheels, positive to the left.
     """
 
     x_m: float

@@ -30,11 +30,7 @@ def save_trace(path: Path, trace: Trace) -> None:
 
 
 def load_trace(path: Path) -> Trace:
-    """Read a file of :func:`save_trace`.
-
-    Raises:
-        InfrastructureError: it is missing or damaged.
-    """
+    """Read a file of :func:`save_trace`. Raises InfrastructureError: it is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             about, columns = json.loads(str(file["about"])), {name: file[name] for name in _COLUMNS}

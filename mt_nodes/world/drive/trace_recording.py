@@ -28,11 +28,7 @@ class TraceRecording:
         self._answered.append(answered)
 
     def trace(self, ended: str = "") -> Trace:
-        """Return the trace so far.
-
-        Args:
-            ended: reason of the end, instead of the world's own.
-        """
+        """Return the trace so far. ``ended``: reason of the end, instead of the world's own."""
         world, states = self._world, self._states
         names = tuple(actor.name for actor in world.scenario.actors)
         return Trace(

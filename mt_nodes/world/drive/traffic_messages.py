@@ -76,8 +76,7 @@ _ANSWERS = {"update_entity_status": "UpdateEntityStatusResponse"}
 def message(name: str) -> Any:
     """Return the class of a message, an envelope (``SimulationRequest``, ``SimulationResponse``) among them.
 
-    Raises:
-        UsageError: protobuf is not installed.
+    Raises UsageError: protobuf is not installed.
     """
     return _classes()[name]
 

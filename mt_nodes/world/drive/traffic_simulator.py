@@ -61,8 +61,7 @@ class TrafficSettings:
 class TrafficSimulator:
     """One connection to one simulator; see :class:`mt_nodes.world.drive.external.Simulator`.
 
-    Raises:
-        UsageError: pyzmq or protobuf is not installed.
+    Raises UsageError: pyzmq or protobuf is not installed.
     """
 
     def __init__(self, settings: TrafficSettings) -> None:
@@ -94,11 +93,7 @@ class TrafficSimulator:
         self._ego = EgoState(ego.start.x_m, ego.start.y_m, ego.start.yaw_rad, speed)
 
     def spawn(self, thing: SimulatedObject) -> None:
-        """Create a body.
-
-        Raises:
-            UsageError: it is an animal.
-        """
+        """Create a body. Raises UsageError: it is an animal."""
         if thing.label == "animal":
             raise UsageError(f"{thing.name} is a {thing.kind}: this simulator has no animals; take them out")
         pose, subtype = self._pose(thing.pose), _SUBTYPES.get(thing.label, api.UNKNOWN)
@@ -186,8 +181,7 @@ class TrafficSimulator:
     def _ask(self, what: str, **fields: Any) -> Any:
         """Send a request and return its reply.
 
-        Raises:
-            InfrastructureError: there is no reply in time, a wrong one, or a refusal.
+        Raises InfrastructureError: there is no reply in time, a wrong one, or a refusal.
         """
         import zmq
         from google.protobuf.message import DecodeError

@@ -74,8 +74,7 @@ class ManoeuvreResult:
 class Avoidance:
     """Whether a collision is avoidable, and whom each manoeuvre hits.
 
-    Attributes:
-        manoeuvre: the first manoeuvre that avoids everybody, empty if there is none. reason: in words.
+    ``manoeuvre``: the first manoeuvre that avoids everybody, empty if there is none. ``reason``: in words.
     """
 
     answer: Avoidability
@@ -105,15 +104,12 @@ def avoidance(
 ) -> Avoidance:
     """Return whether a collision is avoidable from the start of a scenario.
 
-    Args:
-        road: map instead of the scenario's own. begins_s: how long the ego rolls straight on first: the least that a
-            stack needs to detect the actors. off_road: the carriageway may be left. whole: if not, all of the car must
-            stay on it, not only its centre. prove: otherwise a collision that no manoeuvre avoids is presumed. share:
-            of the tyres' limit that manoeuvres use; with less than all of it "avoidable" is still exact, and a proof
-            still uses all of it.
-
-    Raises:
-        UsageError: the map does not exist, or the scenario has problems.
+    ``road``: map instead of the scenario's own. ``begins_s``: how long the ego rolls straight on first: the least that
+    a stack needs to detect the actors. ``off_road``: the carriageway may be left. ``whole``: if not, all of the car
+    must stay on it, not only its centre. ``prove``: otherwise a collision that no manoeuvre avoids is presumed.
+    ``share``: of the tyres' limit that manoeuvres use; with less than all of it "avoidable" is still exact, and a proof
+    still uses all of it.
+    Raises UsageError: the map does not exist, or the scenario has problems.
     """
     road = road or load_map(scenario.road)
     checked(scenario, road)

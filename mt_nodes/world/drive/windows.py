@@ -17,8 +17,7 @@ _NEAR_M = 0.05
 def windows(hulls_m: Floats, to_camera: Matrix, sensor: CameraSensor) -> npt.NDArray[np.bool_]:
     """Return the pixels (H, W) of the rectangles around hulls of points (B, K, 3), one pixel more to each side.
 
-    Args:
-        to_camera: (4, 4) points to the camera's optical frame: x right, y down, z ahead.
+    ``to_camera``: (4, 4) points to the camera's optical frame: x right, y down, z ahead.
     """
     visible = np.zeros((sensor.height, sensor.width), bool)
     middle = np.array([(sensor.width - 1) / 2.0, (sensor.height - 1) / 2.0])

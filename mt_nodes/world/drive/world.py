@@ -66,11 +66,8 @@ class World:
     ) -> None:
         """Set up a scenario at time 0.
 
-        Args:
-            road: map instead of the scenario's own. physics_s: of one step.
-
-        Raises:
-            UsageError: the map does not exist, or the scenario has problems; the text names them all.
+        ``road``: map instead of the scenario's own. ``physics_s``: of one step.
+        Raises UsageError: the map does not exist, or the scenario has problems; the text names them all.
         """
         self.scenario, self.seed = scenario, seed
         self.road = road or load_map(scenario.road)
@@ -94,11 +91,7 @@ class World:
     def step(self, command: Control | None, until_s: float) -> None:
         """Advance to the physics step nearest to ``until_s``, or until the episode ends.
 
-        Args:
-            command: the stack's answer; None: nothing new.
-
-        Raises:
-            ValueError: that time is not ahead.
+        ``command``: the stack's answer; None: nothing new. Raises ValueError: that time is not ahead.
         """
         last = round(until_s / self._step_s)
         if last <= self._steps:

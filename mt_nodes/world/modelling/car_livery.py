@@ -31,8 +31,7 @@ _SEAM_M, _LAMP_M = 0.007, 0.13
 class Livery:
     """The four pictures on a car's body, in its frame, and the colour of its paint.
 
-    Attributes:
-        body_vertices: number of the first vertices of the mesh, which are the body's.
+    ``body_vertices``: number of the first vertices of the mesh, which are the body's.
     """
 
     paint: Rgb

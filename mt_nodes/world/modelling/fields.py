@@ -39,8 +39,7 @@ class Net:
 class SolidField:
     """A solid, part by part, sampled on a grid.
 
-    Args:
-        low_m, high_m: corners of the box that contains it. step_m: of the grid.
+    ``low_m``, ``high_m``: corners of the box that contains it. ``step_m``: of the grid.
     """
 
     def __init__(self, low_m: Vector, high_m: Vector, step_m: float) -> None:

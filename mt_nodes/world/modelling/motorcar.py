@@ -133,11 +133,7 @@ def moved(shell: Shell, offset_m: tuple[float, float, float]) -> Shell:
 
 
 def motorcar(shape: CarShape, paint: Rgb, plate: str, reflectivity: float) -> tuple[DetailedMesh, Livery]:
-    """Return a car and the pictures on it.
-
-    Args:
-        reflectivity: of its paint for LiDARs.
-    """
+    """Return a car and the pictures on it. ``reflectivity``: of its paint for LiDARs."""
     mesh, net = _grey(shape)
     drawn = replace(livery(shape, paint, plate), body_vertices=len(net.vertices_m))
     body = _painted_body(shape, net, drawn, reflectivity)

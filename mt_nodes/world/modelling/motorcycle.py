@@ -44,9 +44,8 @@ _SHINE = np.array([0.1, STEEL, 0.3, 0.1, GLASS, RETRO, RETRO], np.float32)
 class Machine:
     """A motorcycle and its rider.
 
-    Attributes:
-        paint: of tank, tail and mudguard. helmet: its colour. lean_rad: of the rider's trunk. screen: whether a
-            fairing covers the bars.
+    ``paint``: of tank, tail and mudguard. ``helmet``: its colour. ``lean_rad``: of the rider's trunk. ``screen``:
+    whether a fairing covers the bars.
     """
 
     rider: Dress

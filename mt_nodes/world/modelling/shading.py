@@ -44,10 +44,9 @@ class VertexLight:
 class DetailedMesh(Mesh):
     """A mesh with properties of its vertices.
 
-    Attributes:
-        albedo: (V, 3) linear red, green, blue. mirror: (V,) reflectance at normal incidence of a smooth coat, 0 for
-            none. normals: (V, 3). light: from a uniform sky, and from the ground, relative to that of a level place
-            under an open sky; what the object itself hides is left out. Copies in other colours share it.
+    ``albedo``: (V, 3) linear red, green, blue. ``mirror``: (V,) reflectance at normal incidence of a smooth coat, 0 for
+    none. ``normals``: (V, 3). ``light``: from a uniform sky, and from the ground, relative to that of a level place
+    under an open sky; what the object itself hides is left out. Copies in other colours share it.
     """
 
     albedo: Singles = field(default_factory=lambda: np.zeros((0, 3), np.float32))

@@ -96,10 +96,8 @@ def photograph(
 ) -> npt.NDArray[np.uint8]:
     """Return a picture (H, W, 3), blue, green, red in 8 bits.
 
-    Args:
-        pieces: the objects along the straight street. mesh: the same as one mesh, in its actual shape.
-        ego_m: x of the ego in the frame of ``mesh``; it stands at y = 0 and looks along x.
-        rng: of the noise.
+    ``pieces``: the objects along the straight street. ``mesh``: the same as one mesh, in its actual shape. ``ego_m``: x
+    of the ego in the frame of ``mesh``; it stands at y = 0 and looks along x.
     """
     hits = _Hits.of(mesh, ego_m, sensor)
     colours = np.concatenate([paint.albedo(piece) for piece in pieces])[hits.triangle]

@@ -42,7 +42,6 @@ class Material:
         normal_reflectance: F0, of its smooth surface at normal incidence.
         slope: m, root mean square slope of that surface; 0 for a rough one without a lobe.
         transmission: t, of one pane at normal incidence. visible_transmission: the same for light that is seen.
-        source: of the figures.
     """
 
     diffuse: float | None = None
@@ -110,9 +109,8 @@ def panes(reflectivity: Floats) -> npt.NDArray[np.bool_]:
 class Faces:
     """Optics of a mesh's triangles.
 
-    Args:
-        reflectivity: (T,) of its triangles, by which materials are told apart.
-        finish: of triangles whose reflectivity names no material.
+    ``reflectivity``: (T,) of its triangles, by which materials are told apart. ``finish``: of triangles whose
+    reflectivity names no material.
     """
 
     def __init__(self, reflectivity: Floats, finish: Material = MATTE) -> None:

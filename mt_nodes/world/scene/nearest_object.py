@@ -29,7 +29,6 @@ class Search:
 
     Attributes:
         ahead_m: nearest and farthest x. aside_m: farthest from the path. What reaches beyond them is not found.
-        least_points: least returns of an object.
         length_m: least and greatest extent along x or y, whichever is longer; longer ones are walls.
         height_m: lowest and highest top above the ground.
     """

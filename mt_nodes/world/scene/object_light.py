@@ -55,9 +55,8 @@ class Surroundings:
 class ObjectLight:
     """Light on an object, relative to that on level ground.
 
-    Attributes:
-        to_sun: (3,) unit, in the object's frame; None for an overcast sky.
-        sun: share of the light on level ground that comes from the sun. around: what smooth surfaces mirror.
+    ``to_sun``: (3,) unit, in the object's frame; None for an overcast sky. ``sun``: share of the light on level ground
+    that comes from the sun. ``around``: what smooth surfaces mirror.
     """
 
     to_sun: Floats | None = None

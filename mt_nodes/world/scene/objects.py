@@ -26,9 +26,8 @@ from mt_nodes.world.scene.meshes import Mesh
 class ObjectKind:
     """A kind of object.
 
-    Attributes:
-        build: mesh for a reflectivity of its main material; stands on z = 0, x forward, metres.
-        label: class that a detector should give it. reflectivity: of the main material, diffuse, 0..1.
+    ``build``: mesh for a reflectivity of its main material; stands on z = 0, x forward, metres. ``label``: class that a
+    detector should give it. ``reflectivity``: of the main material, diffuse, 0..1.
     """
 
     build: Callable[[float], Mesh]

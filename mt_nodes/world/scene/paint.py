@@ -53,9 +53,8 @@ def albedo(piece: Piece) -> Singles:
 def painted_ground(colours: Singles, s: Singles, d: Singles, range_m: Singles, px_m: Singles) -> None:
     """Paint the grain of asphalt and paving, and the lines of the ego's lane, on ground (N, 3), in place.
 
-    Args:
-        s, d: (N,) where, along and to the left of the lane's centre line, in metres.
-        range_m: (N,) from the camera. px_m: (N,) width of a pixel there, across the line of sight.
+    ``s``, ``d``: (N,) where, along and to the left of the lane's centre line, in metres. ``range_m``: (N,) from the
+    camera. ``px_m``: (N,) width of a pixel there, across the line of sight.
     """
     grain = _grain()[(25.0 * s).astype(np.int32) % _TILE, (25.0 * d).astype(np.int32) % _TILE]
     patches = _grain()[(0.7 * s).astype(np.int32) % _TILE, (1.3 * d).astype(np.int32) % _TILE]

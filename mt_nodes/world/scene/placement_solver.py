@@ -101,10 +101,8 @@ def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -
     """Return the pose (4, 4) of an object at a place, on and parallel to the ground found there.
 
     Raises NoRoom: too few ground points, or something is in the way, steep ground included.
-
-    Args:
-        xyz: (N, 3) points, at least all those within the footprint's radius, clearance and 3 m of the place.
-        clearance_m: free space required around the footprint.
+    ``xyz``: (N, 3) points, at least all those within the footprint's radius, clearance and 3 m of the place.
+    ``clearance_m``: free space required around the footprint.
     """
     x, y, yaw = place
     dx, dy = xyz[:, 0] - x, xyz[:, 1] - y
@@ -120,9 +118,8 @@ def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -
 def stand_on(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float, plane: Floats) -> Matrix:
     """Return the pose (4, 4) of an object at a place on known ground. Raises NoRoom: something is in the way.
 
-    Args:
-        xyz: (N, 3) points, at least all those within the footprint's radius and clearance of the place.
-        plane: (3,) height of the ground at the place, and its slopes along x and y.
+    ``xyz``: (N, 3) points, at least all those within the footprint's radius and clearance of the place. ``plane``: (3,)
+    height of the ground at the place, and its slopes along x and y.
     """
     x, y, yaw = place
     dx, dy = xyz[:, 0] - x, xyz[:, 1] - y

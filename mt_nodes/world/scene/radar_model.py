@@ -144,10 +144,8 @@ def detect(
     Hits of one cell of range, azimuth and Doppler speed make one target, whose cross-section is the sum of theirs; it
     fluctuates from scan to scan as of Swerling's first case (an exponential distribution). A two-dimensional radar
     does not measure elevation: z is 0.
-
-    Args:
-        direction: (n, 3) unit vectors of the rays that hit something. range_m: (n,) along them.
-        area_cross_section: (n,) backscatter per square metre that faces the sensor. doppler_mps: (n,) range rates.
+    ``direction``: (n, 3) unit vectors of the rays that hit something. ``range_m``: (n,) along them.
+    ``area_cross_section``: (n,) backscatter per square metre that faces the sensor. ``doppler_mps``: (n,) range rates.
     """
     within = (range_m >= model.range_min_m) & (range_m <= model.range_max_m)
     direction, range_m, doppler_mps = direction[within], range_m[within], doppler_mps[within]

@@ -41,9 +41,8 @@ def returns_of(
 ) -> Points:
     """Return a LiDAR's points of :data:`VELODYNE_LAYOUT` in the sensor frame for the hits of its rays.
 
-    Args:
-        range_m: (N,) along each of the LiDAR's directions, infinite without a hit.
-        brightness: (N,) reflectivity times cosine of incidence there.
+    ``range_m``: (N,) along each of the LiDAR's directions, infinite without a hit. ``brightness``: (N,) reflectivity
+    times cosine of incidence there.
     """
     hit = np.isfinite(range_m)
     noisy = range_m + rng.normal(0.0, lidar.range_sigma_m, len(range_m))

@@ -26,10 +26,8 @@ class Road:
 
     Its curvature is ``bend_1pm * cos(2 pi s / WAVE_M)``, so its heading swings about the x axis and the road
     never crosses itself.
-
-    Attributes:
-        bend_1pm: largest curvature in 1/m, positive where it begins to the left; 0 for a straight road.
-        length_m: how far the road goes.
+    ``bend_1pm``: largest curvature in 1/m, positive where it begins to the left; 0 for a straight road. ``length_m``:
+    how far the road goes.
     """
 
     bend_1pm: float

@@ -18,9 +18,8 @@ _WIDEST_RAD = 1.4
 def shadow(corners_m: npt.NDArray[np.float64], sensor_m: npt.NDArray[np.float64], frame_id: str, to_m: float) -> Volume:
     """Return the wedge over the ground behind a convex object, up to a distance, over all heights.
 
-    Args:
-        corners_m: (n, 2) outline of the object. sensor_m: (2,) origin of the rays, outside of it.
-        to_m: end of the wedge, from the sensor.
+    ``corners_m``: (n, 2) outline of the object. ``sensor_m``: (2,) origin of the rays, outside of it. ``to_m``: end of
+    the wedge, from the sensor.
     """
     away = corners_m - sensor_m
     axis = away.mean(axis=0)

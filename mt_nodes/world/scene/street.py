@@ -40,9 +40,8 @@ _INSTANT_S = 0.01
 class Piece:
     """An object of the straight street, and what a camera needs for its colours.
 
-    Attributes:
-        kind: one of ``ground``, ``house``, ``pole``, ``vehicle``, ``person``.
-        tone: 0..1, distinguishes objects of one kind. speed_mps: along the street, signed.
+    ``kind``: one of ``ground``, ``house``, ``pole``, ``vehicle``, ``person``. ``tone``: 0..1, distinguishes objects of
+    one kind. ``speed_mps``: along the street, signed.
     """
 
     kind: str

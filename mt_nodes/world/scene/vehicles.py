@@ -11,6 +11,8 @@ from mt_nodes.world.scene.meshes import GLASS, TYRE, Mesh, box, merged, rod, van
 
 RETRO_REFLECTIVE = 1.0
 DARK = 0.1
+#: What lies on a side stands before it by so much.
+_PROUD_M = 0.005
 
 
 def truck(reflectivity: float, length_m: float = 8.5, width_m: float = 2.5, height_m: float = 3.6) -> Mesh:
@@ -22,6 +24,7 @@ def truck(reflectivity: float, length_m: float = 8.5, width_m: float = 2.5, heig
         [
             box((cab, width_m, 2.2), (front - cab / 2, 0.0, 1.7), reflectivity),
             box((0.04, 0.9 * width_m, 0.8), (front + 0.02, 0.0, 2.2), GLASS),
+            box((1.0, width_m + 2 * _PROUD_M, 0.75), (front - 0.7, 0.0, 2.25), GLASS),
             box((body_m, width_m, height_m - 1.1), (middle, 0.0, (height_m + 1.1) / 2), 0.5),
             box((length_m - 0.4, 0.9, 0.5), (0.0, 0.0, 0.85), DARK),
             box((0.04, 0.9 * width_m, 0.15), (-front - 0.02, 0.0, 1.2), RETRO_REFLECTIVE),
@@ -72,9 +75,10 @@ def construction_vehicle(reflectivity: float) -> Mesh:
 
 
 def wheels(axles_x_m: tuple[float, ...], width_m: float, radius_m: float) -> list[Mesh]:
-    """Return two wheels an axle, 0.25 m wide, flush with the sides."""
+    """Return two wheels an axle, 0.25 m wide, before the sides by so little that no ray takes one for the other."""
+    outer_m = width_m / 2 + _PROUD_M
     return [
-        rod((x, side * (width_m / 2 - 0.25), radius_m), (x, side * width_m / 2, radius_m), radius_m, TYRE)
+        rod((x, side * (outer_m - 0.25), radius_m), (x, side * outer_m, radius_m), radius_m, TYRE)
         for x in axles_x_m
         for side in (1.0, -1.0)
     ]

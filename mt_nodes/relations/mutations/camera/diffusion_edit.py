@@ -189,10 +189,7 @@ class ImageInpainted(Edited):
         return Effects(image_boxes=tuple(ImageBox(t, tuple(box.tolist()), 1.0, self.label) for t, box in boxes.items()))
 
     def _box_px(self, view: View) -> tuple[int, int, int, int]:
-        """Return the first and last column and row (x0, y0, x1, y1) of the place, within the picture.
-
-        Raises NotApplicable: the camera does not see it, or where the camera is, is not known.
-        """
+        """Return the first and last column and row (x0, y0, x1, y1) of the place, within the picture."""
         try:
             to_camera = view.bundle.transforms.lookup(view.image.frame_id, "base_link")
         except UnknownTransform as error:

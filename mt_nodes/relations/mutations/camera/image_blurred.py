@@ -153,10 +153,8 @@ def _cut(path_px: Floats) -> Floats:
 def _tiles(length_px: Floats, step_px: int, size: tuple[int, int]) -> Iterator[tuple[tuple[slice, slice], int]]:
     """Yield tiles of a picture with equal numbers of halvings, and that number.
 
-    Args:
-        length_px: (h, w) of the paths, cell by cell.
-        step_px: width and height of a cell.
-        size: of the picture (height, width).
+    ``length_px``: (h, w) of the paths, cell by cell. ``step_px``: width and height of a cell. ``size``: of the picture
+    (height, width).
     """
     # Paths are interpolated between the centres of cells: neighbours count.
     longest = cv2.dilate(length_px, np.ones((3, 3), np.uint8))

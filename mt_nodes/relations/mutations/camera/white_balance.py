@@ -73,11 +73,7 @@ class WhiteBalanceShifted(Pointwise):
         return tuple(_times(gain) for gain in self.gains())
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random.
-
-        Raises:
-            NotApplicable: the picture has no colours.
-        """
+        """Nothing is random. Raises NotApplicable: the picture has no colours."""
         if view.picture.order == "mono":
             raise NotApplicable(f"{view.image.topic}: a picture without colours has no white balance")
         return {}
@@ -123,11 +119,10 @@ def _burnt_share(values: Floats) -> Floats:
 def _wide(picture: Picture, burnt: Pixels) -> Pixels:
     """Return full scale where cells (h, w) that are burnt out belong to a wide area or lie high, and next to them.
 
-    Args:
-        burnt: table of the share of burning out by a pixel's least sample.
+    ``burnt``: table of the share of burning out by a pixel's least sample.
     """
     height, width = (-(-side // _CELL_PX) for side in picture.size)
-    some = cv2.split(cv2.resize(picture.pixels, (4 * width, 4 * height), interpolation=cv2.INTER_NEAREST))
+    some = cv2.split(cv2.resize(picture.pixels, (2 * width, 2 * height), interpolation=cv2.INTER_NEAREST))
     share = mapped_by_table(cv2.min(cv2.min(*some[:2]), some[2]), burnt)
     mean = cv2.resize(share, (width, height), interpolation=cv2.INTER_AREA)
     white = (mean > 0.9 * picture.full_scale).astype(np.uint8)

@@ -46,9 +46,8 @@ class AirDrift:
     def of(cls, bundle: Bundle, cloud: Cloud, ego_speed_mps: float | None, air_mps: Floats) -> AirDrift:
         """Return the drift at a cloud.
 
-        Args:
-            ego_speed_mps: as given; None: by the bundle's motion.
-            air_mps: (3,) velocity of the air, or of what falls in it, over ground, along the ego's axes at first.
+        ``ego_speed_mps``: as given; None: by the bundle's motion. ``air_mps``: (3,) velocity of the air, or of what
+        falls in it, over ground, along the ego's axes at first.
         """
         axes, seconds = _axes(bundle, cloud), cloud.stamp_ns * 1e-9
         motion = bundle.motion

@@ -90,11 +90,8 @@ class Receiver:
         says that its amplitude exceeds the threshold: the distribution is cut there, and what is left of it, a
         posterior, is drawn from: a = √((1 + (1 − u) S₀²) / u), u uniform in 0 to 1. Of returns far below the threshold
         by their intensity, a share of 1/a² exceeds a; of bright ones half exceed S₀.
-
-        Args:
-            reflectivity: (n,), as the intensity says.
-            range_m: (n,).
-            exceedance: (n,) numbers u, uniform in 0 to 1: the share of such returns with a larger amplitude.
+        ``reflectivity``: (n,), as the intensity says. ``range_m``: (n,). ``exceedance``: (n,) numbers u, uniform in 0
+        to 1: the share of such returns with a larger amplitude.
         """
         with np.errstate(over="ignore"):
             squares = np.square(self.signal(np.maximum(reflectivity, np.float32(DARKEST)), range_m))
@@ -109,11 +106,8 @@ class Receiver:
         """Return the amplitudes (n,) of reported returns, and what they are when only a share of their light is left.
 
         The noise in an amplitude, normal, stays as it was: the same firing, with its target weakened.
-
-        Args:
-            reflectivity, range_m: see :meth:`detected`.
-            passing: (n,) share of the light that is left.
-            chance: (n, 2 or more) quarters of random words: amplitude and noise.
+        ``reflectivity``, ``range_m``: see :meth:`detected`. ``passing``: (n,) share of the light that is left.
+        ``chance``: (n, 2 or more) quarters of random words: amplitude and noise.
         """
         clear = self.detected(reflectivity, range_m, unit(chance[:, 0]))
         noise = gaussian(chance[:, 1])

@@ -32,17 +32,6 @@ def words_at(key: int, counters: Words) -> Words:
     return mixed
 
 
-def normals(key: int, count: int, first: int = 0) -> npt.NDArray[np.float32]:
-    """Return nearly normal numbers (count,) of mean 0 and variance 1, within ±3.47: sums of four uniform ones."""
-    quarters = words(key, count, first).view(np.uint16).reshape(count, 4)
-    total = quarters[:, 0].astype(np.float32)
-    for i in range(1, 4):
-        total += quarters[:, i]
-    total -= np.float32(2 * 65535)
-    total *= np.float32(np.sqrt(3.0) / 65536.0)
-    return total
-
-
 def quarters(key: int, count: int, first: int = 0) -> Quarters:
     """Return four independent numbers (count, 4), uniform in 0 to 65,535, for each counter from ``first`` on."""
     return words(key, count, first).view(np.uint16).reshape(count, 4)

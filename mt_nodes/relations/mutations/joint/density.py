@@ -25,11 +25,8 @@ class Patches:
 
     Nodes are uniform in 1 ± ``contrast``. The lattice is of columns: fog and dust lie in layers thicker than what
     a vehicle's LiDAR sees of them in height (assumed).
-
-    Attributes:
-        key: seed of the nodes, so that a draw need not hold them.
-        size_m: distance between nodes.
-        moved_m: drift of the air along x and y. turned_rad: how far the sensor has turned to the left in the air.
+    ``key``: seed of the nodes, so that a draw need not hold them. ``size_m``: distance between nodes. ``moved_m``:
+    drift of the air along x and y. ``turned_rad``: how far the sensor has turned to the left in the air.
     """
 
     key: int

@@ -76,10 +76,8 @@ class EchoLaw:
     def peaks(self, density: Singles, target_m: Singles, chance: Quarters) -> tuple[Rows, Singles, Singles]:
         """Return the beams (k,) of (n,) with a detected echo of the air, its amplitude and the free range there.
 
-        Args:
-            density: (n,) or (1,) of the air, relative to its mean.
-            target_m: (n,) range of what is behind, infinite for nothing.
-            chance: (n,) quarters of random words, the smaller the stronger the echo.
+        ``density``: (n,) or (1,) of the air, relative to its mean. ``target_m``: (n,) range of what is behind, infinite
+        for nothing. ``chance``: (n,) quarters of random words, the smaller the stronger the echo.
         """
         knot, exceedance = self._knots(target_m), unit(chance)
         step, share = (np.broadcast_to(a, knot.shape) for a in self._density(density))

@@ -36,10 +36,8 @@ _HIGHEST_GAIN = float(np.exp(7.0 * _GAIN_SHAPE))
 class AirOnBeams:
     """What the air does on some beams.
 
-    Attributes:
-        extinction_per_m, backscatter_per_m_sr: of air of density 1. width_m: length of the pulse.
-        density: (n,) relative density of the air near the sensor. free_m: (n,) range up to which an echo is one of
-            the air.
+    ``extinction_per_m``, ``backscatter_per_m_sr``: of air of density 1. ``width_m``: length of the pulse. ``density``:
+    (n,) relative density of the air near the sensor. ``free_m``: (n,) range up to which an echo is one of the air.
     """
 
     receiver: Receiver

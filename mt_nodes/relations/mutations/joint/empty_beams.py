@@ -32,9 +32,8 @@ _found: WeakKeyDictionary[Cloud, EmptyBeams] = WeakKeyDictionary()
 class EmptyBeams:
     """Beams without a return.
 
-    Attributes:
-        rows: (n,) ascending: places in an organised cloud, else the returns after which new ones come.
-        unit: (3, n) directions.
+    ``rows``: (n,) ascending: places in an organised cloud, else the returns after which new ones come. ``unit``: (3, n)
+    directions.
     """
 
     rows: Rows
@@ -48,9 +47,8 @@ class EmptyBeams:
 class EmptyEchoes:
     """Echoes of the air on empty beams.
 
-    Attributes:
-        beams: the empty beams of the cloud. hit: (k,) which of them got an echo, ascending. range_m: (k,).
-        reflectivity: (k,) as which it reads.
+    ``beams``: the empty beams of the cloud. ``hit``: (k,) which of them got an echo, ascending. ``range_m``: (k,).
+    ``reflectivity``: (k,) as which it reads.
     """
 
     beams: EmptyBeams

@@ -26,7 +26,6 @@ class Fate:
     """What happens to the returns of one cloud.
 
     Attributes:
-        at: which points they are.
         old_m, new_m: their ranges (n,) before and after.
         passing: share (n,) of the light that the air transmits.
         reads: (k,) apparent reflectivity of the echoes of the air.

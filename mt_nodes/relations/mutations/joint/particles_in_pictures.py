@@ -42,6 +42,8 @@ _SHIFT = 4
 #: Streaks of these widths in pixels are drawn at a fraction of the resolution, blurred by so many of its pixels, with a
 #: core of this share of their width.
 _WIDTHS, _COARSE, _SOFT, _CORE = (0.0, 2.0, 6.0, 28.0, 1e6), (1, 2, 4, 8), 0.8, 0.8
+#: What is shorter than this many pixels is a dot: the lens's blur of so many pixels makes it round.
+_DOT_PX, _ROUND_PX = 2.0, 0.6
 #: Layers are drawn about this wide at most.
 _SHARP_PX = 1000
 #: Rows that are blended at a time.
@@ -77,8 +79,12 @@ class Streaks:
         wide = np.maximum(true, 1.0)
         cover = self.cover * true / wide
         ends = (np.stack([self.begin_px, self.end_px], axis=1) + 0.5) / step
+        dot = (wide < _WIDTHS[1]) & (np.abs(ends[:, 1] - ends[:, 0]).max(axis=1, initial=0.0) < _DOT_PX)
+        if dot.any():
+            _draw(layer, ends[dot] - 0.5, wide[dot], cover[dot])
+            cv2.GaussianBlur(layer, (0, 0), _ROUND_PX, dst=layer)
         for coarse, (low, high) in zip(_COARSE, pairwise(_WIDTHS), strict=True):
-            rows = np.flatnonzero((wide >= low) & (wide < high))
+            rows = np.flatnonzero((wide >= low) & (wide < high) & ~dot)
             if rows.size:
                 small = np.zeros([-(-side // coarse) for side in layer.shape], np.uint8)
                 core = np.maximum(wide[rows] * (_CORE if coarse > 1 else 1.0) / coarse, 1.0)
@@ -119,13 +125,7 @@ def streaks(
     which a lens with an aperture a spreads each of its points, a f / z before a far focus. It blocks as much of the
     light as the particle's area is of the streak's (K. Garg, S. Nayar, "Vision and Rain", IJCV 75, 2007: the transit
     time over the exposure).
-
-    Args:
-        view: the original view.
-        key: of the particles of a segment.
-        spectrum: of particle sizes.
-        velocity_mps: from diameters D (n,) to velocities (n, 3) of particles in ``base_link``.
-        exposure_s: exposure time.
+    ``velocity_mps``: from diameters D (n,) to velocities (n, 3) of particles in ``base_link``.
     """
     camera, around = view.camera(), surroundings(view)
     to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]

@@ -96,9 +96,7 @@ def strongest_echoes(
 ) -> tuple[Singles, Singles]:
     """Return the strongest echo of a plume on each beam (n,), as a reflectivity of 0 to 1, and its range (n,).
 
-    Args:
-        chance: a number of 0 to 1 for every point of the cloud, by which places on its beam are shifted.
-        focus_m: nearer echoes are not stronger.
+    ``chance``: a number of 0 to 1 for every point of the cloud, by which places on its beam are shifted.
     """
     found = [_strongest_of(part, plume, origin, chance[part.rows], np.float32(focus_m)) for part in beams.parts()]
     soft, soft_m = (np.concatenate(column) for column in zip(*found, strict=True))

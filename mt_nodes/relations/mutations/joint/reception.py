@@ -102,9 +102,8 @@ class WeakenedReturns(Reception):
     ) -> tuple[Singles, Quarters]:
         """Return the amplitudes (n,) that are left of returns, in thresholds, and the numbers (n, 4) drawn for them.
 
-        Args:
-            rows: (n,) of the returns. values: (n,) of each reflectivity, range in metres, and share of power left.
-            draw: with :meth:`draw_reception`.
+        ``rows``: (n,) of the returns. ``values``: (n,) of each reflectivity, range in metres, and share of power left.
+        ``draw``: with :meth:`draw_reception`.
         """
         chance = quarters_at(draw["noise_key"], firing_of(cloud, slice(0), rows))
         reflectivity, range_m, passing = (np.asarray(value, np.float32) for value in values)

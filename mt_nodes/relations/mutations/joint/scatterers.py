@@ -85,10 +85,7 @@ class Detection:
 class ParticleBox:
     """Particles of similar size in a periodic cube.
 
-    Attributes:
-        places: (3, n) initial places, in 2**16ths of ``side_m``; ascending in z.
-        diameter_m: (n,) in the air.
-        fall_mps: fall speed.
+    ``places``: (3, n) initial places, in 2**16ths of ``side_m``; ascending in z. ``diameter_m``: (n,) in the air.
     """
 
     side_m: float

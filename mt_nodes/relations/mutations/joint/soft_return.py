@@ -27,10 +27,8 @@ FARTHEST_M = 60.0
 class SoftReturn:
     """The air's mean waveform in steps of 5 cm, and its peaks: where (n,), and the amplitude (n,) there.
 
-    Attributes:
-        waveform: (n,) mean amplitude at each range.
-        range_m, signal: (n,) place and amplitude of the highest one up to each range.
-        width_m: length of the pulse at half power, c τ.
+    ``waveform``: (n,) mean amplitude at each range. ``range_m``, ``signal``: (n,) place and amplitude of the highest
+    one up to each range. ``width_m``: length of the pulse at half power, c τ.
     """
 
     waveform: Singles

@@ -44,6 +44,8 @@ _WHITE = 0.7
 _BLADES, _SPIKES, _SPIKE_RAD, _SPIKE_WIDE_RAD = 6, 1.6, 0.16, 0.0013
 #: Share of the additional mean light that the exposure makes up for, and the shortest exposure (both assumed).
 _METERED, _SHORTEST = 0.6, 0.4
+#: The exposure meters every so manieth cell of each row and column.
+_EVERY = 3
 #: Time in which the exposure approaches what is metered by a factor of e, and for which frames count (assumed).
 _LAG_NS, _REMEMBERED_NS = 0.3e9, 1_000_000_000
 #: Angles from the sun between which the proof compares the mean light, in degrees, with how many cells at least.
@@ -189,6 +191,8 @@ class SunInPictures(EverySensor):
         down, right = ((m - at).astype(np.float32) for m, at in ((down, place[1]), (right, place[0])))
         away = np.sqrt(down * down + right * right)
         disc = np.clip(0.5 + np.float32(DISC_RAD * per_rad) - away, 0.0, 1.0)
+        around = surroundings(view)
+        disc *= around.depth.in_picture(around.sky.astype(np.float32), view.picture.size)[rows, columns]
         turn = np.float32(_BLADES / 2.0) * np.arctan2(down, right) + np.float32(0.4)
         narrow = np.exp(np.abs(np.sin(turn)) * away * np.float32(-1.0 / (_SPIKE_WIDE_RAD * per_rad)))
         fades = np.square(np.clip(1.0 - away / np.float32(reach), 0.0, 1.0))
@@ -214,18 +218,18 @@ class SunInPictures(EverySensor):
         step = around.depth.step_px
         return ghosts(place, camera.width, camera.height, around.shape, step) * np.float32(strength)
 
-    def _exposure(self, view: View, around: Surroundings, light: Singles) -> float:
-        """Return the exposure relative to before: a camera that meters the mean makes up for a part of the light."""
-        before = grey(coarse_light(view.picture, around.shape, around.depth.step_px))
-        after = np.minimum(before + grey(light), np.float32(1.0))
+    def _metered(self, view: View, draw: Draw) -> float:
+        """Return the exposure relative to the source's that a camera comes to in this light.
+
+        It meters the mean, of every third cell each way, and makes up for a part of what is added.
+        """
+        around = surroundings(view)
+        light = coarse_light(view.picture, around.shape, around.depth.step_px)
+        around, before = around.thinned(_EVERY), grey(light[_EVERY // 2 :: _EVERY, _EVERY // 2 :: _EVERY])
+        sky = np.where(around.sky[..., None], self._sky(around, draw), np.float32(0.0))
+        after = np.minimum(before + grey(self._lens_light(view, around, draw) + sky), np.float32(1.0))
         ratio = float(before.mean()) / max(float(after.mean()), 1e-6)
         return float(np.clip(ratio**_METERED, _SHORTEST, 1.0))
-
-    def _metered(self, view: View, draw: Draw) -> float:
-        """Return the exposure relative to the source's that a camera comes to in this light."""
-        around = surroundings(view)
-        sky = np.where(around.sky[..., None], self._sky(around, draw), np.float32(0.0))
-        return self._exposure(view, around, self._lens_light(view, around, draw) + sky)
 
     def _colour(self, draw: Draw) -> Singles:
         return np.array(colour_of_sun(float(np.arcsin(np.clip(draw["sun"][2], -1.0, 1.0)))), np.float32)

@@ -47,12 +47,8 @@ def visible_share(bundle: Bundle, sun: Floats, frame_id: str, circumsolar: float
 
     The last result of a bundle is cached: every sensor needs the same.
     Raises NotApplicable: of a camera the calibration, the pose or the depth is unknown.
-
-    Args:
-        bundle: with the sensors' source.
-        sun: (3,) unit vector towards it in ``frame_id``.
-        frame_id: frame that the transforms join to the sensors'.
-        circumsolar: see :func:`~mt_nodes.world.camera.sun_light.sunshape`.
+    ``sun``: (3,) unit vector towards it in ``frame_id``. ``frame_id``: frame that the transforms join to the sensors'.
+    ``circumsolar``: see :func:`~mt_nodes.world.camera.sun_light.sunshape`.
     """
     key = (np.asarray(sun).tobytes(), frame_id, circumsolar)
     known = _known.get(bundle)
@@ -140,9 +136,8 @@ def _of_cloud(bundle: Bundle, cloud: Cloud, directions: Floats) -> Floats:
 def _over_the_top(beams: Floats, reach_m: Floats, wanted: Floats, height_m: float) -> Floats:
     """Return the clear share (n,) of directions above all beams: of the topmost beams below them, how far up they end.
 
-    Args:
-        beams: (m, 2) angles. reach_m: (m,) ranges, infinite without a return. wanted: (n, 2) angles of the directions.
-        height_m: of the sensor over the road.
+    ``beams``: (m, 2) angles. ``reach_m``: (m,) ranges, infinite without a return. ``wanted``: (n, 2) angles of the
+    directions. ``height_m``: of the sensor over the road.
     """
     highest = beams[:, 1] > beams[:, 1].max() - _TOP_RAD
     flat = np.array([1.0, 0.0])

@@ -40,10 +40,8 @@ def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, l
     Ground is the lowest return within 1.6 m, except mirror images below the road; columns of 0.25 m with returns 0.3 m
     to 4 m above it form one object if they touch, or have one free column between them.
     Raises NotApplicable: there is none; with the numbers.
-
-    Args:
-        xyz: (N, 3) points in a frame that stands on the road. ahead_m: nearest and farthest x of its back.
-        aside_m: largest distance of its centre from the ego's path. least_points: returns that it must have.
+    ``xyz``: (N, 3) points in a frame that stands on the road. ``ahead_m``: nearest and farthest x of its back.
+    ``aside_m``: largest distance of its centre from the ego's path. ``least_points``: returns that it must have.
     """
     reach = aside_m + _WIDTH_M[1]
     x, y, z = xyz.T

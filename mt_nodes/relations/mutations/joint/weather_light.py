@@ -60,11 +60,8 @@ class WeatherLight:
     def __init__(self, view: View, direct: float = 1.0, ego_pose: Floats | None = None) -> None:
         """Begin with what things send in diffuse light.
 
-        Args:
-            view: of the picture.
-            direct: share of the sun's own light that gets through the weather, 0 to 1.
-            ego_pose: (3,) x, y and heading of the ego on the ground, in m and rad, at which patterns of the road rest;
-                None: they go along with it.
+        ``direct``: share of the sun's own light that gets through the weather, 0 to 1. ``ego_pose``: (3,) x, y and
+        heading of the ego on the ground, in m and rad, at which patterns of the road rest; None: they go along with it.
         """
         self.ego_pose = np.zeros(3) if ego_pose is None else ego_pose
         self.view, self.around = view, surroundings(view)

@@ -160,9 +160,8 @@ def depths_of_film(
 ) -> tuple[Rows, npt.NDArray[np.float32]]:
     """Return which returns (k,) of a part are road, and the optical depth (k,) whose way out and back takes as much.
 
-    Args:
-        plane: (4,) of the road, see :func:`~mt_nodes.relations.mutations.joint.level_ground.plane_of`.
-        film: share of the road's texture under water. unknown: reflectivity where the cloud tells none.
+    ``plane``: (4,) of the road, see :func:`~mt_nodes.relations.mutations.joint.level_ground.plane_of`. ``film``: share
+    of the road's texture under water. ``unknown``: reflectivity where the cloud tells none.
     """
     below_m = sum(column.astype(np.float64) * along for column, along in zip(part.xyz, plane.tolist(), strict=False))
     road = np.flatnonzero(np.abs(below_m + plane[3]) <= ROAD_M)

@@ -156,10 +156,7 @@ class SceneMoved(EachCloud):
             raise UsageError(f"cloud {cloud.topic}: {error}") from error
 
     def _one_matrix(self, bundle: Bundle, draw: Draw) -> None:
-        """Refuse a bundle without a valid follow-up: no return, too coarse coordinates, or clouds that would diverge.
-
-        Raises NotApplicable: saying which cloud and why.
-        """
+        """Refuse a bundle without a valid follow-up: no return, too coarse coordinates, or clouds that diverge."""
         if not any((~empty_returns(cloud)).any() for cloud in bundle.clouds):
             raise NotApplicable(f"bundle {bundle.index} has no cloud with a return")
         for cloud in bundle.clouds:

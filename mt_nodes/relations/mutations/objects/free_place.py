@@ -71,10 +71,8 @@ class FreePlace:
         """Return the number of the free place at which the object lasts longest, of those that are looked at.
 
         Raises NotApplicable: none is free.
-
-        Args:
-            places: the most promising first. foreseen_s: (n,) how long it may last there, in seconds.
-            lasts_s: how long it does last at a place of a number.
+        ``places``: the most promising first. ``foreseen_s``: (n,) how long it may last there, in seconds. ``lasts_s``:
+        how long it does last at a place of a number.
         """
         best, longest_s = -1, -1.0
         for number in islice(self.among(places[:TRIALS]), _COMPARED):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -11,8 +12,8 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import Picture
-from mt_nodes.data.messages import Bundle
-from mt_nodes.data.transforms import Matrix, UnknownTransform, move
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
+from mt_nodes.data.transforms import Matrix, TransformTree, UnknownTransform, move
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.sun_direction import SunLight, sun_of
@@ -74,7 +75,8 @@ def white_level(picture: Picture, ground: Floats, least: float) -> Singles:
     ``least`` is the light of such ground under the open sky alone, which what stands there gets in the shade, too.
     Bounds from the brightest tenth of the picture keep a dark patch or a bright line from misleading.
     """
-    bright = float(np.quantile(picture.luma()[::8, ::8], 0.9)) / picture.full_scale
+    some = picture.with_pixels(np.ascontiguousarray(picture.pixels[::8, ::8]))
+    bright = float(np.quantile(some.luma(), 0.9)) / picture.full_scale
     lit = max(float(ground.mean()), least) / _GROUND_ALBEDO
     lit = float(np.clip(lit, _DARKEST * bright**_GAMMA, _BRIGHTEST))
     balance = np.clip(ground / max(float(ground.mean()), 1e-6), 0.8, 1.25)
@@ -127,10 +129,18 @@ def sun_over(bundle: Bundle, ego_frame_id: str) -> SunLight | None:
     """Return the sun over the scene, in the ego's frame, by the first image and the first cloud; None if unknown."""
     if not bundle.images or not bundle.known_clouds:
         return None
-    cloud, view = bundle.known_clouds[0], View.of(bundle, bundle.images[0])
+    image, cloud = bundle.images[0], bundle.known_clouds[0]
+    return _sun_over(image, bundle.camera_infos, cloud, bundle.transforms, ego_frame_id)
+
+
+@lru_cache(maxsize=2)  # every relation that puts something into a drive asks for that over its first bundle
+def _sun_over(
+    image: Image, infos: tuple[CameraInfo, ...], cloud: Cloud, transforms: TransformTree, ego_frame_id: str
+) -> SunLight | None:
+    view = View.of(Bundle(0, 0, image.stamp_ns, images=(image,), camera_infos=infos), image)
     try:
         camera = view.camera()
-        to_ego, to_camera = (bundle.transforms.lookup(f, cloud.frame_id) for f in (ego_frame_id, view.image.frame_id))
+        to_ego, to_camera = (transforms.lookup(f, cloud.frame_id) for f in (ego_frame_id, image.frame_id))
     except (NotApplicable, UnknownTransform):
         return None  # whoever draws the picture says what is missing
     xyz = cloud.xyz[np.isfinite(cloud.xyz).all(axis=1)].astype(np.float64)

@@ -48,7 +48,7 @@ def blur_px(picture: Picture, window: Window) -> float:
     Recognition 44, 2011, pp. 1852-1858).
     """
     rows, columns = (slice(max(0, s.start - _AROUND_PX), s.stop + _AROUND_PX) for s in window)
-    luma = picture.luma()[rows, columns].astype(np.float32)
+    luma = picture.with_pixels(picture.pixels[rows, columns]).luma().astype(np.float32)
     blurred = cv2.GaussianBlur(luma, (0, 0), 1.0)
     first, second = (np.abs(np.diff(a, axis=1)) for a in (luma, blurred))
     steep = first >= max(float(np.quantile(first[::2, ::2], 0.99)), 1.0)
@@ -69,7 +69,7 @@ def noise_level(picture: Picture, window: Window, mosaic: bool) -> float:
     CVGIP 55(4), 1993), without what rounding adds. Noise has no direction, so the least of three filters counts.
     """
     rows, columns = (slice(max(0, s.start - _WIDE_PX), s.stop + _WIDE_PX) for s in window)
-    luma = picture.luma()[rows, columns].astype(np.float32)
+    luma = picture.with_pixels(picture.pixels[rows, columns]).luma().astype(np.float32)
     bright = _blocks(luma)
     known = (bright > _DARKEST * picture.full_scale) & (bright < _BRIGHTEST * picture.full_scale)
     if np.count_nonzero(known) < _LEAST_BLOCKS:
@@ -82,11 +82,12 @@ def noise_level(picture: Picture, window: Window, mosaic: bool) -> float:
 
 
 def _blocks(layer: Singles) -> Singles:
-    """Return the means of blocks of pixels."""
-    size = tuple(n // _BLOCK_PX for n in layer.shape[::-1])
-    return (
-        np.asarray(cv2.resize(layer, size, interpolation=cv2.INTER_AREA)) if min(size) else np.zeros((0, 0), np.float32)
-    )
+    """Return the means of whole blocks of pixels."""
+    width, height = (n // _BLOCK_PX for n in layer.shape[::-1])
+    if not min(width, height):
+        return np.zeros((0, 0), np.float32)
+    whole = layer[: height * _BLOCK_PX, : width * _BLOCK_PX]
+    return np.asarray(cv2.resize(whole, (width, height), interpolation=cv2.INTER_AREA))
 
 
 def _flat_residual(luma: Singles, kernel: Singles, among: npt.NDArray[np.bool_] | None = None) -> float:

@@ -49,9 +49,8 @@ _LOW_M, _HIGH_M = -0.2, 1.0
 class RadarObject:
     """An object before a radar.
 
-    Attributes:
-        pose: (4, 4), body to the radar's frame. label: class, for its cross-section.
-        velocity_mps: (2,) along the radar's axes, over ground, or relative to the radar.
+    ``pose``: (4, 4), body to the radar's frame. ``label``: class, for its cross-section. ``velocity_mps``: (2,) along
+    the radar's axes, over ground, or relative to the radar.
     """
 
     body: RaycastBody

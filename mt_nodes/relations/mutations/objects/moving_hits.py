@@ -37,9 +37,8 @@ SLOWEST_MPS = 0.02
 class BodyInSweep:
     """The times of a cloud's returns, and a body that moves through it.
 
-    Attributes:
-        pose: (4, 4) body to cloud at the cloud's stamp. velocity_mps: (3,) of the body in the cloud's frame.
-        seconds: (N,) when each return was measured, from the middle of the sweep.
+    ``pose``: (4, 4) body to cloud at the cloud's stamp. ``velocity_mps``: (3,) of the body in the cloud's frame.
+    ``seconds``: (N,) when each return was measured, from the middle of the sweep.
     """
 
     body: RaycastBody

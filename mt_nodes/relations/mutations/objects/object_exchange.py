@@ -66,10 +66,7 @@ class ObjectExchanged(ObjectRemoved):
 
     @abstractmethod
     def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
-        """Choose an object and its replacement, without randomness.
-
-        Raises NotApplicable: nothing can be exchanged; with the reasons.
-        """
+        """Choose an object and its replacement, without randomness. Raises NotApplicable: nothing can be exchanged."""
 
     @abstractmethod
     def draw_addition(

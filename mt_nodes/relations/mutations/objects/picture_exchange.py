@@ -56,9 +56,8 @@ _OUT_OF_SIGHT = "the picture does not show the object"
 class ObjectExchange:
     """An object, and its replacement if there is one.
 
-    Attributes:
-        draw: its ``outline_m`` and ``plane`` as from ``ObjectRemoved.things``, and the replacement.
-        rows: (n,) its returns in the first known cloud. known: other results for that cloud that are used again.
+    ``draw``: its ``outline_m`` and ``plane`` as from ``ObjectRemoved.things``, and the replacement. ``rows``: (n,) its
+    returns in the first known cloud. ``known``: other results for that cloud that are used again.
     """
 
     draw: Draw
@@ -127,10 +126,7 @@ class PictureExchange(EverySensor):
         return draws
 
     def refuse_unclean(self, bundle: Bundle, exchange: ObjectExchange) -> ObjectExchange:
-        """Return an exchange of which every picture can be changed cleanly.
-
-        Raises NoRoom: one cannot, with the reason.
-        """
+        """Return an exchange of which every picture can be changed cleanly. Raises NoRoom: one cannot."""
         if self.changes_pictures(bundle):
             self._refuse_part(bundle, exchange)
             try:
@@ -141,10 +137,7 @@ class PictureExchange(EverySensor):
         return exchange
 
     def _refuse_part(self, bundle: Bundle, exchange: ObjectExchange) -> None:
-        """Refuse a part of an object: a picture would show the other one.
-
-        Raises NoRoom: there are more returns of it beside its outline, as at the edge of the area that is searched.
-        """
+        """Refuse a part of an object: a picture would show the other one."""
         body = exchange.body
         middle = body.outline_m.mean(axis=0)
         away = body.outline_m - middle

@@ -60,10 +60,8 @@ _known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], Sight]] = WeakKeyDiction
 def sight_of(view: View, body: RaycastBody, pose: Matrix, low_feet_m: Floats, to_sun: Floats | None = None) -> Sight:
     """Cast the lines of sight of an image to an object; the last result for an image is cached.
 
-    Args:
-        pose: (4, 4) object to camera.
-        low_feet_m: (2, 2) least and greatest x and y of the object's parts near the ground.
-        to_sun: (3,) direction of the sun in the object's frame; None for no shadow of it.
+    ``pose``: (4, 4) object to camera. ``low_feet_m``: (2, 2) least and greatest x and y of the object's parts near the
+    ground. ``to_sun``: (3,) direction of the sun in the object's frame; None for no shadow of it.
     """
     key = (body, pose.tobytes(), None if to_sun is None else to_sun.tobytes())
     known = _known.get(view.image)

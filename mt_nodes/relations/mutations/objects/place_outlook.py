@@ -50,9 +50,8 @@ EndOf = Callable[[Bundle], bool]
 class ObstaclePoints:
     """What stands around the ego in a cloud, in the ego's frame.
 
-    Attributes:
-        xyz: (3, n) returns that are not of the ground. above_m: (n,) their heights over it.
-        sensor_m: (3,) where the rays come from.
+    ``xyz``: (3, n) returns that are not of the ground. ``above_m``: (n,) their heights over it. ``sensor_m``: (3,)
+    where the rays come from.
     """
 
     xyz: Singles

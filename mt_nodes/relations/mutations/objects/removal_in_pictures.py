@@ -66,9 +66,8 @@ class StandingBody:
 class PictureRemoval:
     """A picture without an object.
 
-    Attributes:
-        thing: the object before the camera. silhouette: what the picture shows of it.
-        filled: (h, w[, c]) the window without it, in the picture's own samples. quality: of the fill.
+    ``thing``: the object before the camera. ``silhouette``: what the picture shows of it. ``filled``: (h, w[, c]) the
+    window without it, in the picture's own samples. ``quality``: of the fill.
     """
 
     thing: StandingObject

@@ -32,9 +32,8 @@ _FINE_PX, _LEAST_DETAIL = 4.0, 0.01
 def may_change(view: View, outline_m: Floats, plane: Floats, top_m: float, ego_frame_id: str) -> Mask:
     """Return where (H, W, nonzero) a picture may change without an object.
 
-    Args:
-        outline_m: (k, 2) around the object. plane: (5,) the ground under it, as from ``ObjectRemoved.things``.
-        top_m: height of its topmost return above the ground.
+    ``outline_m``: (k, 2) around the object. ``plane``: (5,) the ground under it, as from ``ObjectRemoved.things``.
+    ``top_m``: height of its topmost return above the ground.
     """
     camera, to_ego = view.camera(), inverse(camera_from(view, ego_frame_id))
     x, y = np.arange(0, camera.width, _STEP_PX), np.arange(0, camera.height, _STEP_PX)

@@ -41,9 +41,8 @@ _ROUNDING_RAD = 1e-5
 class TurnedObjectView:
     """What rays measure of the object.
 
-    Attributes:
-        row: (n,) the return of the object that the ray would give, −1 for none. range_m: (n,) its range.
-        silent: (n,) whether the ray ends at the object without a return; ``range_m`` is then approximate.
+    ``row``: (n,) the return of the object that the ray would give, −1 for none. ``range_m``: (n,) its range.
+    ``silent``: (n,) whether the ray ends at the object without a return; ``range_m`` is then approximate.
     """
 
     row: Rows

@@ -113,10 +113,7 @@ class RadarGhosts(DetectionsAdded):
         return region.signed_distance(move(matrix, xyz)[:, :2]) > self.margin_m + 1e-3
 
     def _wall(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, motion: SensorMotion) -> Floats:
-        """Return a wall (4,): its normal away from the sensor (x, y), its distance, and where its middle is along it.
-
-        Raises NotApplicable: there is none.
-        """
+        """Return a wall (4,): its normal away from the sensor (x, y), its distance, where its middle is along it."""
         places, least = _surfaces(rng, bundle, radar)
         if not len(places):
             places, least = radar.xyz[motion.standing, :2], _LEAST_DETECTIONS

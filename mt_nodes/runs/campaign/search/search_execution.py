@@ -35,11 +35,8 @@ from mt_nodes.runs.replay.replay_run import Run
 class Player:
     """Plays relations on the bundles of a run, judged as in a replay; each play is given all bundles.
 
-    Args:
-        run: whose bags, stack, seed and mode they are.
-        tapes: the run's episodes.
-        arms: that were started.
-        progress: called with each group of verdicts, as they come.
+    ``run``: whose bags, stack, seed and mode they are. ``tapes``: the run's episodes. ``progress``: called with each
+    group of verdicts, as they come.
     """
 
     def __init__(self, run: Run, tapes: Sequence[CachedEpisode], arms: Arms, progress: Progress = no_progress) -> None:

@@ -72,10 +72,7 @@ STACK = "stack"
 class SearchRun(StackRun[SearchRequest]):
     """Everything that a search needs, checked: what cannot run was refused while making it.
 
-    Attributes:
-        run: the replay that each trial is one of.
-        relation: what is searched, under its id of the search.
-        axes: what of it is varied.
+    ``run``: the replay that each trial is one of. ``relation``: what is searched, under its id of the search.
     """
 
     COMMAND, KEY = COMMAND, "replay"

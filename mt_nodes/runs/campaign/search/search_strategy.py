@@ -23,13 +23,8 @@ def sample(play: PlayAll, axes: int, seed: int, trials: int, note: str = "") -> 
     """Play so many trials, the strong ends of all axes first; the sampler learns of each before it asks for the next.
 
     Raises UsageError: optuna is not installed.
-
-    Args:
-        play: plays fractions of all axes; raises to end it early.
-        axes: how many there are.
-        seed: of the sampler; with the same answers it asks for the same trials.
-        trials: how many.
-        note: why the search goes on in this way, where it began in another.
+    ``play``: plays fractions of all axes; raises to end it early. ``seed``: of the sampler; with the same answers it
+    asks for the same trials. ``note``: why the search goes on in this way, where it began in another.
     """
     try:
         import optuna  # heavy, and only here
@@ -82,11 +77,8 @@ def bisect(play: Play, near: Near, probes: int = PROBES) -> BisectionResult:
     """Find the threshold between the fractions 0 and 1.
 
     Both ends are played first. A violation below one that does not violate is a contradiction, and ends the halving.
-
-    Args:
-        play: plays one fraction.
-        near: whether two fractions are near enough.
-        probes: how many fractions are looked at on either side of the threshold, for contradictions.
+    ``near``: whether two fractions are near enough. ``probes``: how many fractions are looked at on either side of the
+    threshold, for contradictions.
     """
     strong = play(1.0, "ends")
     if not strong.violated:
@@ -153,10 +145,8 @@ _KEPT_FOR_LESS = 0.4
 class SearchResult:
     """How a search went.
 
-    Attributes:
-        method: ``bisection``, ``sampling``, or ``bisection, then sampling``.
-        note: what is to be told of it, empty: nothing.
-        spent: whether it ended because its trials were spent.
+    ``method``: ``bisection``, ``sampling``, or ``bisection, then sampling``. ``note``: what is to be told of it, empty:
+    nothing. ``spent``: whether it ended because its trials were spent.
     """
 
     method: str
@@ -169,11 +159,8 @@ def seek(
 ) -> SearchResult:
     """Play trials until the least violating change is known to the tolerance, or the trials are spent.
 
-    Args:
-        played: plays trials, and keeps them.
-        axes: what is searched over. places: which of them say where, and not how much.
-        seed: of the sampler.
-        tolerance: of a fraction; integers are found exactly where one parameter is searched.
+    ``axes``: what is searched over. ``places``: which of them say where, and not how much. ``tolerance``: of a
+    fraction; integers are found exactly where one parameter is searched.
     """
     method, note = "sampling", ""
     try:

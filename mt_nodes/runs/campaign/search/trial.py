@@ -117,11 +117,8 @@ def _worst(verdicts: Sequence[Verdict]) -> tuple[float, Verdict] | None:
 class Confirmation:
     """Whether a violation came again on the same input.
 
-    Attributes:
-        trial: its number.
-        violated, plays: how often the pair of the trial was violated, of how many plays.
-        control: how often the control was, which changes nothing, on the same bundle and by the same check.
-        needed: violations that confirm it.
+    ``violated``, ``plays``: how often the pair of the trial was violated, of how many plays. ``control``: how often the
+    control was, which changes nothing, on the same bundle and by the same check.
     """
 
     trial: int

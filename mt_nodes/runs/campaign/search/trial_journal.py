@@ -23,13 +23,7 @@ class TrialsSpent(Exception):
 class TrialJournal:
     """Plays trials. Who asks for the same trials again, in the same order, is given what they came to before.
 
-    Args:
-        relation: whose parameters are varied.
-        axes: which of them.
-        play: plays it.
-        most: trials that may be played.
-        before: trials of the journal, in order.
-        tell: called with each trial that is new, when it was played.
+    ``relation``: whose parameters are varied. ``tell``: called with each trial that is new, when it was played.
     """
 
     def __init__(

@@ -21,15 +21,15 @@ class TimeFromPointCount(PerceptionFault):
     A cloud with fewer points seems shorter, so that everything in it seems faster.
     """
 
-    cloud_period_s: float = param(0.1, low=0.01, high=1.0, unit="s", help="time of a cloud of full size")
+    points_per_s: float = param(1.08e6, low=1e3, high=1e8, unit="1/s", help="rate at which points are taken to come")
 
     def plant(self, steps: PerceptionSteps) -> PerceptionSteps:
-        """Count points from the first cloud on, whose size is taken for full."""
-        clock: list[float] = []
+        """Count points from the first cloud on."""
+        counted = [0]
 
         def stamp_ns(points: Points, stamp_ns: int | None) -> int | None:
-            clock[:] = [clock[0] + len(points), clock[1]] if clock else [0.0, max(len(points), 1)]
-            return round(clock[0] / clock[1] * self.cloud_period_s * 1e9)
+            counted[0] += len(points)
+            return round(counted[0] / self.points_per_s * 1e9)
 
         return replace(steps, stamp_ns=stamp_ns)
 

@@ -54,8 +54,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 class TermBuilder(ABC):
     """Turns parts of a syntax tree into terms, states and places.
 
-    Args:
-        look_up: returns the value of a name. scenario: whose trace they are of.
+    ``look_up``: returns the value of a name. ``scenario``: whose trace they are of.
     """
 
     def __init__(self, look_up: LookUp, scenario: Scenario) -> None:
@@ -63,11 +62,7 @@ class TermBuilder(ABC):
 
     @abstractmethod
     def built(self, node: tree.Node) -> Built:
-        """Return what a node is.
-
-        Raises:
-            ValueRefusal: it is nothing that a formula can have.
-        """
+        """Return what a node is. Raises ValueRefusal: it is nothing that a formula can have."""
 
     def _name(self, node: tree.Name) -> Built:
         value = self._look_up(node)
@@ -103,11 +98,7 @@ class TermBuilder(ABC):
         raise refused(node.at, node, "a part of a formula")
 
     def _numeric(self, node: tree.Node) -> Term:
-        """Return a term of numbers.
-
-        Raises:
-            ValueRefusal: it is none.
-        """
+        """Return a term of numbers. Raises ValueRefusal: it is none."""
         built = self.built(node)
         light = isinstance(built, Signal) and built.name == "light"
         colour = isinstance(built, Constant) and isinstance(built.value, str)

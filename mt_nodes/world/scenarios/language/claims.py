@@ -57,8 +57,7 @@ def claims_of(pending: list[PendingClaim], scenario: Scenario, findings: Finding
 def formula_of(claim: TraceClaim, scenario: Scenario) -> Formula:
     """Return the formula of a claim from its text.
 
-    Raises:
-        ScenarioError: the text is no formula. ValueRefusal: it is about something that the scenario does not have.
+    Raises ScenarioError: the text is no formula. ValueRefusal: it is about something that the scenario does not have.
     """
     from mt_nodes.world.scenarios.language.parsing import parse
 
@@ -77,11 +76,7 @@ class _Builder(TermBuilder):
         self._depth = self._parts = 0
 
     def formula(self, node: tree.Node) -> Formula:
-        """Return the formula of a node.
-
-        Raises:
-            ValueRefusal: it is none, with the place of what is wrong.
-        """
+        """Return the formula of a node. Raises ValueRefusal: it is none, with the place of what is wrong."""
         built = self.built(node)
         if not isinstance(built, Atom | Not | Join | Modal | UntilFormula):
             raise refused(node.at, built, "a formula, such as a comparison")

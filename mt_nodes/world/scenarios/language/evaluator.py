@@ -39,9 +39,8 @@ from mt_nodes.world.scenarios.language.values import (
 class Evaluator:
     """Evaluates expressions, given the values of names.
 
-    Attributes:
-        look_up: returns the value of a name, or raises Refused. model: returns the type that a name like that of the
-            current definition implies.
+    ``look_up``: returns the value of a name, or raises Refused. ``model``: returns the type that a name like that of
+    the current definition implies.
     """
 
     findings: Findings
@@ -51,11 +50,7 @@ class Evaluator:
 
     @singledispatchmethod
     def evaluate(self, node: tree.Node) -> Any:
-        """Return the value of a node.
-
-        Raises:
-            Refused: it has none.
-        """
+        """Return the value of a node. Raises Refused: it has none."""
         raise TypeError(node)
 
     @evaluate.register

@@ -24,11 +24,8 @@ _VALUES = ("NAME", "NUMBER", "STRING", "CLOCK", *KEYWORDS, *CLOSING)
 def format_script(text: str, name: str = "script", path: Path | None = None) -> str:
     """Return a script in strict form.
 
-    Args:
-        path: of the script, to find its imports; without it, the meaning of ``...`` may stay unknown.
-
-    Raises:
-        ScenarioError: its syntax is wrong, beyond the repairs of lenient reading.
+    ``path``: of the script, to find its imports; without it, the meaning of ``...`` may stay unknown.
+    Raises ScenarioError: its syntax is wrong, beyond the repairs of lenient reading.
     """
     for _ in range(_ROUNDS):  # a repair inside of what another repair moves comes in the next round
         edits = _edits(text, name, path)

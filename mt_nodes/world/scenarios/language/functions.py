@@ -47,9 +47,8 @@ class Slot:
 class Function:
     """A constructor.
 
-    Attributes:
-        make: from its place and the slots' values by name (None if empty). more: the last slot takes any number of
-            values, as a tuple. strict: whether it is published; else it is our addition.
+    ``make``: from its place and the slots' values by name (None if empty). ``more``: the last slot takes any number of
+    values, as a tuple. strict: whether it is published; else it is our addition.
     """
 
     slots: tuple[Slot, ...]
@@ -211,8 +210,7 @@ FUNCTIONS = {
 def attributes(marked: AttributeValues | None, maker: str) -> dict[str, Any]:
     """Return attributes of a constructed value, each of its own type.
 
-    Raises:
-        Refused: an attribute is unknown there, or its value is not what it takes.
+    Raises Refused: an attribute is unknown there, or its value is not what it takes.
     """
     known = {key for key, attribute in ATTRIBUTES.items() if maker in attribute.of}
 

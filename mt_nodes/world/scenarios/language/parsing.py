@@ -35,11 +35,8 @@ _REST = {"HIGH", "ARROW", "DEG", "RAD", "PI", "RANGE", "DOTS", "OTHER", "OPERATO
 def parse(text: str, name: str = "script", strict: bool = False) -> tree.Script:
     """Return the syntax tree of a script.
 
-    Args:
-        name: of the script, for messages. strict: whether what lenient reading repairs is an error.
-
-    Raises:
-        ScenarioError: with everything that is wrong.
+    ``name``: of the script, for messages. ``strict``: whether what lenient reading repairs is an error.
+    Raises ScenarioError: with everything that is wrong.
     """
     findings = Findings(strict)
     statements = statements_of(text, name, findings)
@@ -66,8 +63,7 @@ def statements_of(text: str, name: str, findings: Findings) -> tuple[tree.Node, 
 def _defining(tokens: list[Token], formulas: Collection[str]) -> list[Token]:
     """Return a statement with ``DEFINES`` for its ``=`` if a formula, or a part of one, follows.
 
-    Args:
-        formulas: names that stand for such.
+    ``formulas``: names that stand for such.
     """
     if len(tokens) < 4 or tokens[1].type != "EQUAL" or any(token.type == "LBRACE" for token in tokens):
         return tokens

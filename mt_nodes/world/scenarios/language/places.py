@@ -42,11 +42,8 @@ class Places:
     def pose(self, state: State, at: Span, maker: str) -> Pose:
         """Return the pose of a state.
 
-        Args:
-            at: its place in the script. maker: constructor of its owner.
-
-        Raises:
-            Refused: the map has no such lane, or the lane is not as long.
+        ``at``: its place in the script. ``maker``: constructor of its owner.
+        Raises Refused: the map has no such lane, or the lane is not as long.
         """
         x, y = self.point(state, at, maker)
         return Pose(x, y, self._yaw(state, x, y, at, maker))

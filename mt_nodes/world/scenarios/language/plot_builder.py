@@ -47,8 +47,7 @@ class _Parts:
 def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
     """Return the scenario with the given parts.
 
-    Raises:
-        Refused: parts are missing, out of order, or of the wrong kind.
+    Raises Refused: parts are missing, out of order, or of the wrong kind.
     """
     if len(items) < 2:
         raise ValueRefusal(Problem(at, f"{len(items)} part{'s' * (len(items) != 1)}", "a map and an ego at least"))

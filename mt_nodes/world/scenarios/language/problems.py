@@ -88,8 +88,7 @@ class ScenarioError(UsageError):
 class Findings:
     """Problems and warnings of reading a script; repairs are problems if ``strict``.
 
-    Attributes:
-        edits: turn the text of the script itself into strict form.
+    ``edits``: turn the text of the script itself into strict form.
     """
 
     strict: bool

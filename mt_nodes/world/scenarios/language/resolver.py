@@ -41,10 +41,9 @@ class _Known:
 class Resolver:
     """The names of a script, and those of its imports.
 
-    Attributes:
-        path: of the script, to find imports; None for a text, which has none. given: parameters from outside, as text.
-            importing: scripts being read, outermost first, to find circles. imported: scripts read. plots: the
-            scenarios. parameters: where each is declared. claims: of the script itself, about its scenarios.
+    ``path``: of the script, to find imports; None for a text, which has none. ``given``: parameters from outside, as
+    text. ``importing``: scripts being read, outermost first, to find circles. ``imported``: scripts read. ``plots``:
+    the scenarios. ``parameters``: where each is declared. ``claims``: of the script itself, about its scenarios.
     """
 
     name: str

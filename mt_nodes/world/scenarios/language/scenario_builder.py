@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from mt_nodes.base.errors import suggest
+from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.world.drive import scenario_checks
 from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.map_mirror import MIRRORED
-from mt_nodes.world.drive.maps import MAPS, load_map
+from mt_nodes.world.drive.maps import MAPS, is_map_file, load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Scenario, Trigger
 from mt_nodes.world.scenarios.language.places import Places, offset_left
@@ -30,8 +30,7 @@ _T = TypeVar("_T")
 def build(plot: Plot, tell: Callable[[ValueRefusal], None], road: RoadMap | None = None) -> Scenario | None:
     """Return the scenario of a plot, or None after reporting every problem.
 
-    Args:
-        tell: receives each problem. road: the map, instead of the one that the plot names.
+    ``tell``: receives each problem. ``road``: the map, instead of the one that the plot names.
     """
     road = road or _or_report(tell, partial(_road, plot))
     if road is None:
@@ -63,9 +62,18 @@ def _or_report(tell: Callable[[ValueRefusal], None], make: Callable[[], _T]) -> 
 
 def _road(plot: Plot) -> RoadMap:
     name = plot.road.name
+    if is_map_file(name):
+        return _road_of_file(name, plot)
     if name.removesuffix(MIRRORED) not in MAPS:
         raise ValueRefusal(Problem(plot.road.at, f"the map '{name}'", "a map that is there", suggest(name, MAPS)))
     return load_map(name)
+
+
+def _road_of_file(name: str, plot: Plot) -> RoadMap:
+    try:
+        return load_map(name)
+    except UsageError as error:
+        raise ValueRefusal(Problem(plot.road.at, f"the map '{name}'", f"one that can be read: {error}")) from error
 
 
 def _ego(places: Places) -> Ego:

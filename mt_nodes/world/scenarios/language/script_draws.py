@@ -38,11 +38,7 @@ class Draws:
         return seeds.generator(self._seed, f"scenario {self._script}", 0, None, f"{self._statement}/{self._number}")
 
     def draw(self, name: str, at: Span, items: Sequence[Item]) -> object:
-        """Return the value of a word of :data:`DRAWN`.
-
-        Raises:
-            Refused: its arguments are wrong.
-        """
+        """Return the value of a word of :data:`DRAWN`. Raises Refused: its arguments are wrong."""
         rng = self._generator()
         if name == "choice":
             if not items or any(item.data is None for item in items):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.yaml_files import read_text
+from mt_nodes.world.drive.maps import is_map_file
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.scenarios.language.claims import claims_of
@@ -48,19 +49,17 @@ def read(
 ) -> ScriptReading:
     """Read a script.
 
-    Args:
-        name: of the script, for messages. parameters: values for its ``parameter`` names, as text in the language;
-            every script has ``ego.speed``. seed: of ranges and distributions. strict: whether what lenient reading
-            repairs is an error. path: to find imports. road: instead of the maps that they load.
-
-    Raises:
-        UsageError: the script does not declare a given parameter, or the ego's speed is no speed.
+    ``name``: of the script, for messages. ``parameters``: values for its ``parameter`` names, as text in the language;
+    every script has ``ego.speed``. ``seed``: of ranges and distributions. ``strict``: whether what lenient reading
+    repairs is an error. ``path``: to find imports. ``road``: instead of the maps that they load.
+    Raises UsageError: the script does not declare a given parameter, or the ego's speed is no speed.
     """
     findings = Findings(strict)
     resolver = Resolver(name, path, findings, parameters, seed)
     resolver.run(statements_of(text, name, findings))
     _known(parameters, resolver, name)
-    built = [build(_sped(plot, parameters), findings.refused, road) for plot in resolver.plots]
+    plots = [_beside_script(_sped(plot, parameters), path) for plot in resolver.plots]
+    built = [build(plot, findings.refused, road) for plot in plots]
     scenarios = tuple(
         replace(scenario, claims=claims_of(resolver.claims, scenario, findings))
         for scenario in built
@@ -68,6 +67,13 @@ def read(
     )
     resolver.warn_of_unused()
     return ScriptReading(scenarios, tuple(findings.in_order), tuple(findings.warnings), tuple(findings.edits))
+
+
+def _beside_script(plot: Plot, path: Path | None) -> Plot:
+    """Return a plot whose map, if that is a file, is looked for from the folder of the script."""
+    if path is None or not is_map_file(plot.road.name):
+        return plot
+    return replace(plot, road=replace(plot.road, name=str((path.parent / plot.road.name).resolve())))
 
 
 def load_scenarios(
@@ -79,12 +85,8 @@ def load_scenarios(
 ) -> tuple[Scenario, ...]:
     """Return the scenarios of a file, one for each ``CreateScenario`` in it; ``.xosc`` is read as OpenSCENARIO.
 
-    Args:
-        parameters, seed, strict: see :func:`read`. tell: receives each warning.
-
-    Raises:
-        ScenarioError: with all problems.
-        UsageError: the file cannot be read, or does not declare a given parameter.
+    ``parameters``, ``seed``, ``strict``: see :func:`read`. ``tell``: receives each warning.
+    Raises ScenarioError: with all problems. UsageError: the file cannot be read, or does not declare a given parameter.
     """
     path = Path(path)
     if path.suffix == ".xosc":

@@ -32,12 +32,8 @@ def script_of(scenario: Scenario, about: str = "") -> str:
     """Return a script with a single scenario that equals the given one: places by coordinates, headings from east.
 
     It is read back and compared before it is returned.
-
-    Args:
-        about: comment at its beginning.
-
-    Raises:
-        UsageError: the language cannot express the scenario, or it is not playable; names the cause.
+    ``about``: comment at its beginning.
+    Raises UsageError: the language cannot express the scenario, or it is not playable; names the cause.
     """
     try:
         text = format_script(

@@ -33,11 +33,8 @@ def bind(
 ) -> dict[str, Any]:
     """Return the values of a constructor's slots by name, None if empty.
 
-    Args:
-        name: of the constructor. at: place of the call. model: gives the type if ``...`` left it out.
-
-    Raises:
-        Refused: a value is of the wrong kind, there is no slot for it, or a required slot is empty.
+    ``name``: of the constructor. ``at``: place of the call. ``model``: gives the type if ``...`` left it out.
+    Raises Refused: a value is of the wrong kind, there is no slot for it, or a required slot is empty.
     """
     items = list(items)
     dots = [k for k, item in enumerate(items) if isinstance(item.data, ElidedItems)]

@@ -258,8 +258,7 @@ class Broken(Node):
 class Script:
     """A parsed script.
 
-    Attributes:
-        warnings: repairs of lenient reading, none in strict mode. edits: make the text strict.
+    ``warnings``: repairs of lenient reading, none in strict mode. ``edits``: make the text strict.
     """
 
     name: str = field(compare=False)

@@ -21,13 +21,9 @@ def way(
 
     The speed of a state holds from there on, or on the way there if none holds yet. Vehicles follow the lanes between
     places on lanes, and without a motion their own lane; everybody else goes straight.
-
-    Args:
-        start: initial pose. left_m: offset to the left of the states. speed_mps: at the start. duration_s: of the way
-            without a motion.
-
-    Raises:
-        Refused: there is no speed, or a place is not on the map.
+    ``start``: initial pose. ``left_m``: offset to the left of the states. ``speed_mps``: at the start. ``duration_s``:
+    of the way without a motion.
+    Raises Refused: there is no speed, or a place is not on the map.
     """
     states, legs = _states(places, one, start), one.motion is not None and one.motion.manner == "legs"
     drives = one.maker == "Vehicle"

@@ -4,9 +4,11 @@
 Files are validated against the schemas of the library `scenariogeneration` (`pip install 'mt_nodes[openscenario]'`),
 then read as follows; anything not named here is refused by name, because leaving it out would change the scenario.
 
-- `ParameterDeclarations`: `$name` anywhere; each can be set from outside. No expressions `${…}`, no catalogues.
-- `RoadNetwork/LogicFile`: the file name without its extension is the name of a map. `LanePosition` refers to lanes
-  named `<roadId>.<laneId>` or `<roadId>`; OpenDRIVE is not read.
+- `ParameterDeclarations` of the file and of stories: `$name` anywhere, and arithmetic `${…}`; each of the file can be
+  set from outside.
+- `CatalogLocations`: entities, manoeuvres and routes of catalogues, with `ParameterAssignments`.
+- `RoadNetwork/LogicFile`: an OpenDRIVE file beside the scenario, else the file name without its extension is the name
+  of a shipped map. `LanePosition` refers to lanes of that file, or to lanes named `<roadId>.<laneId>` or `<roadId>`.
 - `Entities`: `Vehicle`, `Pedestrian`, `MiscObject` with `BoundingBox`; the ego is named `ego` or `hero` and has the
   dimensions of its `BoundingBox` and `Axles`. A pedestrian of category `animal` is of the species in the property
   `moral:species`, by default a deer. Properties `moral:age`, `gender`, `skin`, `mobility`, `build`, `status`, `rule`
@@ -15,7 +17,8 @@ then read as follows; anything not named here is refused by name, because leavin
   absolute `SpeedAction`, `EnvironmentAction`: time of day, fog by its visual range, precipitation, clouds, wetness.
 - Acts: absolute `SpeedAction`, `FollowTrajectoryAction` along a `Polyline`, `AcquirePositionAction`,
   `AssignRouteAction`, in the order of the file. The position that the ego is to reach is its target; everything
-  else about it is left to the stack.
+  else about it is left to the stack. Lane changes of others, signals and controllers are not carried out: a file with
+  a `LateralAction` of somebody else, or with `TrafficSignals`, is refused.
 - Conditions of a start, all of which must hold: `SimulationTimeCondition`; for the approach of
   the ego `RelativeDistanceCondition`, `TimeHeadwayCondition`, `TimeToCollisionCondition`. A `StopTrigger` with
   `SimulationTimeCondition` sets the maximum duration.
@@ -31,7 +34,7 @@ from pathlib import Path, PurePosixPath
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_text
-from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.maps import is_map_file, load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.scenario_checks import checked
@@ -51,7 +54,7 @@ def load_open_scenario(path: Path, parameters: Mapping[str, str] | None = None) 
     """
     text = read_text(path)
     _validate(path)
-    return scenario_of(text, path.name, parameters or {})
+    return scenario_of(text, path.name, parameters or {}, folder=path.parent)
 
 
 def _validate(path: Path) -> None:
@@ -70,20 +73,25 @@ def _validate(path: Path) -> None:
         raise UsageError(f"{path}: not valid by the schema of the OpenSCENARIO version that its FileHeader says")
 
 
-def scenario_of(text: str, name: str, parameters: Mapping[str, str], road: RoadMap | None = None) -> Scenario:
+def scenario_of(
+    text: str, name: str, parameters: Mapping[str, str], road: RoadMap | None = None, folder: Path | None = None
+) -> Scenario:
     """Return the scenario of an OpenSCENARIO text.
 
     Args:
-        name: of the file. road: instead of the map that the text names.
+        name: of the file. road: instead of the map that the text names. folder: of the file, from which its map and its
+            catalogues are looked for; None: there is none.
 
     Raises:
         UsageError: it has unsupported content, or is not playable; all problems are named.
     """
-    source = OpenScenarioFile.of(text, name, parameters)
+    source = OpenScenarioFile.of(text, name, parameters, folder)
     logic = source.root.find("RoadNetwork/LogicFile")
     if logic is None:
         raise UsageError(f"{name}: got no RoadNetwork/LogicFile, expected one with the name of a map")
-    road = road or load_map(PurePosixPath(logic.get("filepath", "").replace("\\", "/")).stem)
+    if source.root.find("RoadNetwork/TrafficSignals/*") is not None:
+        source.refuse("<TrafficSignals> in RoadNetwork", "none: signals are not read")
+    road = road or _map(logic.get("filepath", "").replace("\\", "/"), folder)
     ego, actors, obstacles = actors_and_obstacles(source, Story(source, road).entities)
     surroundings, longest_s = environment(source), duration_s(source)
     source.done()
@@ -91,3 +99,11 @@ def scenario_of(text: str, name: str, parameters: Mapping[str, str], road: RoadM
     scenario = Scenario(PurePosixPath(name).stem, road.name, ego, actors, obstacles, surroundings, longest_s)
     checked(scenario, road)
     return scenario
+
+
+def _map(file: str, folder: Path | None) -> RoadMap:
+    """Return the map of a file beside the scenario, if there is one, else the shipped one of its name."""
+    path = None if folder is None else folder / file
+    if path is not None and is_map_file(path.name) and path.is_file():
+        return load_map(str(path.resolve()))
+    return load_map(PurePosixPath(file).stem)

@@ -8,6 +8,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from mt_nodes.base.errors import suggest
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Pose
@@ -38,12 +40,31 @@ class Positions:
     def _lane(self, element: ET.Element) -> Pose | None:
         road, number = element.get("roadId", ""), element.get("laneId", "")
         lane = self.road.lanes.get(f"{road}.{number}") or self.road.lanes.get(road)
+        if lane is None and (found := self._on_reference(element, road, number)) is not None:
+            return found
         if lane is None:
             hint = suggest(road, self.road.lanes)
             self.source.refuse(f"road '{road}' lane '{number}'", f"a lane of map '{self.road.name}'{hint}")
             return None
         pose = lane.pose_at(self.source.number(element, "s"), self.source.number(element, "offset"))
         return replace(pose, yaw_rad=pose.yaw_rad + self._turned(element))
+
+    def _on_reference(self, element: ET.Element, road: str, number: str) -> Pose | None:
+        """Return the pose at a station of an OpenDRIVE road, on its lane there; None if it has no such lane.
+
+        The pose has the direction of driving; an offset is to the left of the reference line.
+        """
+        s = self.source.number(element, "s")
+        for lane in self.road.lanes.values():
+            if not lane.reference_m or not lane.name.startswith(f"{road}/") or lane.name.split("/")[-1] != number:
+                continue
+            reference, stations = zip(*lane.reference_m, strict=True)
+            if reference[0] - 1e-6 <= s <= reference[-1] + 1e-6:
+                along = 1.0 if stations[-1] >= stations[0] else -1.0
+                station = float(np.interp(s, reference, stations))
+                pose = lane.pose_at(station, along * self.source.number(element, "offset"))
+                return replace(pose, yaw_rad=pose.yaw_rad + self._turned(element))
+        return None
 
     def _relative(self, element: ET.Element) -> Pose | None:
         name = element.get("entityRef", "")

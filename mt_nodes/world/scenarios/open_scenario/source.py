@@ -7,60 +7,74 @@ import math
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.world.scenarios.open_scenario.catalogues import resolve
+from mt_nodes.world.scenarios.open_scenario.expressions import value_of
 
 
 @dataclass
 class OpenScenarioFile:
-    """An OpenSCENARIO file.
-
-    Attributes:
-        problems: unsupported or invalid content.
-    """
+    """An OpenSCENARIO file. ``problems``: unsupported or invalid content."""
 
     root: ET.Element
     file: str
     problems: dict[str, None] = field(default_factory=dict)  # each once
 
     @classmethod
-    def of(cls, text: str, file: str, parameters: Mapping[str, str]) -> OpenScenarioFile:
+    def of(cls, text: str, file: str, parameters: Mapping[str, str], folder: Path | None = None) -> OpenScenarioFile:
         """Parse a text.
 
-        Raises:
-            UsageError: it is not XML, or a parameter is unknown.
+        ``folder``: of the file, from which its catalogues are looked for; None: there is none.
+        Raises UsageError: it is not XML, or a parameter is unknown.
         """
         try:
             root = ET.fromstring(text)
         except ET.ParseError as error:
             raise UsageError(f"{file}: not XML: {error}") from error
         found = cls(root, file)
-        found._substitute(found._values(parameters))
+        values = found._values(parameters)
+        found._substitute(root, values)
+        resolve(root, folder, found.refuse, lambda entry, own: found._substitute(entry, {**values, **own}))
         return found
 
     def _values(self, given: Mapping[str, str]) -> dict[str, str]:
         declared = {
             each.get("name", ""): each.get("value", "")
-            for each in self.root.findall("ParameterDeclarations/ParameterDeclaration")
+            for where in ("ParameterDeclarations", "Storyboard/Story/ParameterDeclarations")
+            for each in self.root.findall(f"{where}/ParameterDeclaration")
         }
         for key in given:
             if key not in declared:
                 raise UsageError(f"{self.file}: unknown parameter '{key}'{suggest(key, declared)}")
         return {**declared, **given}
 
-    def _substitute(self, values: Mapping[str, str]) -> None:
-        """Replace ``$name`` by values everywhere."""
-        for element in self.root.iter():
+    def _substitute(self, root: ET.Element, values: Mapping[str, str]) -> None:
+        """Replace ``$name`` and ``${…}`` by values everywhere."""
+        known = dict(values)
+        for name, value in values.items():  # a parameter's value may be an expression over others
+            known[name] = self._value("ParameterDeclaration", "value", value, values)
+        for element in root.iter():
             for key, value in element.attrib.items():
-                if not value.startswith("$"):
-                    continue
-                if value[1:] in values:
-                    element.set(key, values[value[1:]])
-                elif value.startswith("${"):
-                    self.refuse(f"<{element.tag} {key}='{value}'>", "a value: expressions are not read")
-                else:
-                    hint = suggest(value[1:], values)
-                    self.refuse(f"<{element.tag} {key}='{value}'>", f"a declared parameter{hint}")
+                if value.startswith("$") and key != "parameterRef":
+                    element.set(key, self._value(element.tag, key, value, known))
+
+    def _value(self, tag: str, key: str, value: str, values: Mapping[str, str]) -> str:
+        """Return what a text of an attribute stands for."""
+        if not value.startswith("$"):
+            return value
+        if value[1:] in values:
+            return values[value[1:]]
+        if value.startswith("${") and value.endswith("}"):
+            try:
+                return value_of(value[2:-1], values)
+            except ValueError as error:
+                if key != "name":  # names are for people
+                    self.refuse(f"<{tag} {key}='{value}'>", f"arithmetic over numbers and parameters ({error})")
+                return value
+        self.refuse(f"<{tag} {key}='{value}'>", f"a declared parameter{suggest(value[1:], values)}")
+        return value
 
     def refuse(self, got: str, expected: str) -> None:
         """Record a problem."""
@@ -81,10 +95,6 @@ class OpenScenarioFile:
         return value
 
     def done(self) -> None:
-        """Raise an error with all problems, if there are any.
-
-        Raises:
-            UsageError: there are problems.
-        """
+        """Raise an error with all problems, if there are any. Raises UsageError: there are problems."""
         if self.problems:
             raise UsageError("\n    | ".join([f"{self.file}: {len(self.problems)} problems", *self.problems]))

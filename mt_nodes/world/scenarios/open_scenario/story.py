@@ -20,6 +20,8 @@ EGOS = ("ego", "hero", "ego_vehicle", "egovehicle")
 """What the ego is called, in whatever letters."""
 _THINGS = ("Vehicle", "Pedestrian", "MiscObject")
 _ROUTES = ("AcquirePositionAction", "AssignRouteAction", "FollowTrajectoryAction")
+#: Who controls an entity elsewhere is nobody here.
+_NOBODY = ("ControllerAction", "ActivateControllerAction")
 _NEARER = ("lessThan", "lessOrEqual")
 _CONDITIONS = {
     "SimulationTimeCondition": "after_s",
@@ -97,7 +99,7 @@ class Story:
                 entity.speed_mps = self._speed(action)
             elif action.tag == "RoutingAction":
                 self._routed(action, entity)
-            elif action.tag != "ControllerAction":  # who controls an entity elsewhere is nobody here
+            elif action.tag not in _NOBODY:
                 self._source.refuse(f"<{action.tag}> in Init", "an action that is read")
 
     def _speed(self, action: ET.Element) -> float:
@@ -153,9 +155,11 @@ class Story:
         for action in event.findall("Action/PrivateAction/*"):
             if action.tag == "RoutingAction":
                 self._routed(action, entity)
+            elif is_ego(entity.name) or action.tag in _NOBODY:
+                continue  # how the ego drives is left to the stack
             elif action.tag != "LongitudinalAction" or entity.waypoints:
                 self._source.refuse(f"<{action.tag}> of '{entity.name}' in a Story", "an action that is read")
-            elif not is_ego(entity.name):
+            else:
                 entity.speed_mps = self._speed(action)
         for other in (*event.findall("Action/GlobalAction/*"), *event.findall("Action/UserDefinedAction")):
             self._source.refuse(f"<{other.tag}> in a Story", "actions of entities")

@@ -67,11 +67,7 @@ class ClaimFinding:
 
 
 def require_library() -> Any:
-    """Return `rtamt`.
-
-    Raises:
-        UsageError: it is not installed; says what to type.
-    """
+    """Return `rtamt`. Raises UsageError: it is not installed; says what to type."""
     try:
         import rtamt
     except ImportError as error:
@@ -82,9 +78,8 @@ def require_library() -> Any:
 def judge(formula: Formula, driven: ScenarioTrace, road: RoadMap) -> ClaimFinding:
     """Return what a formula comes to on a drive of at least one row.
 
-    Raises:
-        UsageError: the library is missing.
-        ValueError: a term is no number on this drive, samples are not at even times, or none lies in a window.
+    Raises UsageError: the library is missing. ValueError: a term is no number on this drive, samples are not at even
+    times, or none lies in a window.
     """
     monitor = _Monitor(driven, road)
     most = monitor.margin(formula, best=True)
@@ -161,8 +156,7 @@ class _Monitor:
 class _Text:
     """The text of a formula for `rtamt`, in which every occurrence of a comparison is a variable.
 
-    Attributes:
-        atoms: variable -> comparison, and its value beyond the end of the drive.
+    ``atoms``: variable -> comparison, and its value beyond the end of the drive.
     """
 
     def __init__(self, period_s: float, whole: bool) -> None:
@@ -240,11 +234,7 @@ def _rows_of(window: Window | None, period_s: float) -> tuple[int, int]:
 
 
 def _period_s(time_s: Floats) -> float:
-    """Return the time between two rows.
-
-    Raises:
-        ValueError: it is not always the same.
-    """
+    """Return the time between two rows. Raises ValueError: it is not always the same."""
     steps = np.diff(time_s)
     if not len(steps):
         return PERIOD_NS * 1e-9

@@ -40,11 +40,7 @@ _HOLDS = {
 
 
 class TraceSignals:
-    """The signals of a drive.
-
-    Args:
-        driven: a drive of at least one row. road: its map.
-    """
+    """The signals of a drive. ``driven``: a drive of at least one row. ``road``: its map."""
 
     def __init__(self, driven: ScenarioTrace, road: RoadMap) -> None:
         self._driven, self._road = driven, road
@@ -70,11 +66,7 @@ class TraceSignals:
         return more if atom.operator in (">", ">=") else -more
 
     def term(self, term: Term) -> Floats:
-        """Return (T,) the value of a term.
-
-        Raises:
-            ValueError: a value is no number, as after a division by zero.
-        """
+        """Return (T,) the value of a term. Raises ValueError: a value is no number, as after a division by zero."""
         if isinstance(term, Constant):
             return np.full(len(self._trace), float(term.value))
         if isinstance(term, Signal):

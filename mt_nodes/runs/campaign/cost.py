@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a campaign cost: workers' hours and bytes of each cell, as rates that a larger campaign can be priced by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base.jsonl import write_result
+from mt_nodes.runs.campaign.campaign_store import CampaignStore, CellEffort
+
+FILE = "cost.json"
+
+
+@dataclass(frozen=True)
+class CellCost:
+    """What one cell took.
+
+    Attributes:
+        effort: items, judged and violated pairs, and the wall time of its workers.
+        evidence_bytes, record_bytes: of its evidence; of journal, ledger, draws, tables and report.
+    """
+
+    effort: CellEffort
+    evidence_bytes: int
+    record_bytes: int
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as JSON can hold it; a rate without anything to divide by is None."""
+        hours = self.effort.seconds / 3600.0
+        return {
+            **vars(self.effort),
+            "pairs_per_worker_hour": self.effort.pairs / hours if hours else None,
+            "evidence_bytes": self.evidence_bytes,
+            "record_bytes": self.record_bytes,
+            "record_bytes_per_pair": self.record_bytes / self.effort.pairs if self.effort.pairs else None,
+            "evidence_gb_per_1000_violated": _gb_per_1000(self.evidence_bytes, self.effort.violated),
+        }
+
+
+def write_cost(out: Path, cells: Iterable[str], store: CampaignStore, directory: Path) -> None:
+    """Write ``cost.json``. ``directory``: of the cells' results. Raises InfrastructureError: it cannot be written."""
+    found = {}
+    for name in cells:
+        evidence, records = _sizes(directory / name)
+        found[name] = CellCost(store.effort(name), evidence, records).as_plain()
+    write_result(out / FILE, {"cells": found})
+
+
+def _sizes(place: Path) -> tuple[int, int]:
+    """Return the bytes of a cell's evidence, and of everything else."""
+    files = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else []
+    kept = sum(path.stat().st_size for path in files if path.parent.name == "evidence")
+    return kept, sum(path.stat().st_size for path in files) - kept
+
+
+def _gb_per_1000(bytes_: int, violated: int) -> float | None:
+    return 1000.0 * bytes_ / violated / 1e9 if violated else None

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reference stacks with tracks, predicted paths, free space, lanes and traffic lights: honest, and with faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mt_nodes.base import plugins
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.outputs import Output
+from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.relations.relation import load_relation
+from mt_nodes.stacks.callable_host import CallableHost
+from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.message_adapter import adapter_for
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
+
+FRAMES = 8
+LIDAR = (
+    "noise_outside_roi_1000_tracks",
+    "noise_outside_roi_100_track_ids",
+    "points_dropped_10_percent_tracks",
+    "noise_outside_roi_1000_predictions",
+    "points_dropped_10_percent_predictions",
+    "noise_outside_roi_1000_occupied",
+    "noise_outside_roi_1000_free",
+    "fog_keeps_occupied_near",
+)
+CAMERA = (
+    "jpeg_quality_50_lane_lines",
+    "brightness_raised_lane_lines",
+    "rain_camera_lane_lines",
+    "image_mirrored_lane_lines",
+    "exposure_one_stop_down_signals",
+    "jpeg_quality_40_signals",
+    "rain_camera_signals",
+    "light_found_red",
+    "light_found_green",
+)
+#: Relation and a fault that it finds: one at least for each check. The detector's faults reach what lies behind it.
+FOUND = (
+    ("noise_outside_roi_1000_tracks", "z_range_from_cloud"),
+    ("noise_outside_roi_100_track_ids", "track_ids_hashed"),
+    ("points_dropped_10_percent_tracks", "time_from_point_count"),
+    ("noise_outside_roi_1000_predictions", "z_range_from_cloud"),
+    ("points_dropped_10_percent_predictions", "predicted_along_yaw"),
+    ("noise_outside_roi_1000_occupied", "cells_cleared_by_far_returns"),
+    ("noise_outside_roi_1000_free", "grid_index_wrap"),
+    ("brightness_raised_lane_lines", "brightness_by_mean"),
+    ("image_mirrored_lane_lines", "left_columns_lost"),
+    ("exposure_one_stop_down_signals", "lamp_brightness_fixed"),
+    ("light_found_red", "colours_swapped"),
+)
+STACK = {**dict.fromkeys(LIDAR, "reference_perception"), **dict.fromkeys(CAMERA, "reference_road_camera")}
+
+
+@cache
+def drive(camera: bool) -> tuple[Bundle, ...]:
+    """A few frames in a row; with a camera one a second."""
+    if camera:
+        return tuple(generate_drive(41, 1, camera=CameraSensor(), bend_1pm=1 / 80, only=range(0, 41, 10)))
+    return tuple(generate_drive(FRAMES, 1))
+
+
+@cache
+def followups(name: str) -> tuple[tuple[Bundle, Bundle, Effects], ...]:
+    """What source and follow-up arm are given by a relation, and the effects."""
+    relation = load_relation(name)
+    pipeline = MutationPipeline(relation.mutate, 0, relation.id, relation.baseline)
+    rows = []
+    for bundle in drive(name in CAMERA):
+        try:
+            made = pipeline.derive(pipeline.meet(bundle))
+        except NotApplicable:
+            continue
+        given = bundle if made.baseline is None else made.baseline.followup.first
+        rows.append((given, made.followup.first, made.effects))
+    return tuple(rows)
+
+
+def answers(stack: str, bundles: Sequence[Bundle], fault: str = "") -> list[Output]:
+    """What a stack says to bundles in turn."""
+    own = load_stack(stack)
+    host = CallableHost.make(with_faults(own, (fault,) if fault else ()))
+    topics = [topic for names in own.topics.values() for topic in names]
+    given = [{m.topic: m for m in bundle.messages if m.topic in topics} for bundle in bundles]
+    return [
+        host(row if own.joins else row[own.leading_topic], bundle.transforms)
+        for row, bundle in zip(given, bundles, strict=True)
+    ]
+
+
+def judgements(name: str, fault: str = "") -> list[Judgement]:
+    check: Any = load_relation(name).check
+    rows = followups(name)
+    source, followup = (answers(STACK[name], [row[arm] for row in rows], fault) for arm in (0, 1))
+    return [
+        check.judge(before, after, effects, given)
+        for before, after, (given, _, effects) in zip(source, followup, rows, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", STACK)
+def test_an_honest_stack_holds_the_relation_and_says_something(name: str) -> None:
+    outcomes = [judgement.outcome for judgement in judgements(name)]
+    assert Outcome.HOLDS in outcomes
+    assert set(outcomes) <= {Outcome.HOLDS, Outcome.NOT_APPLICABLE}
+
+
+@pytest.mark.parametrize(("name", "fault"), FOUND)
+def test_a_planted_fault_violates_the_relation(name: str, fault: str) -> None:
+    assert Outcome.VIOLATED in [judgement.outcome for judgement in judgements(name, fault)]
+
+
+def test_every_fault_behind_detection_is_found() -> None:
+    faults = {name for name, cls in plugins.catalogue("faults").items() if cls.stack == "perception"}  # type: ignore[attr-defined]
+    assert faults <= {fault for _, fault in FOUND}
+
+
+def test_what_a_stack_says_is_the_same_after_its_default_messages() -> None:
+    """Over topics as in process: nothing that a check reads is lost on the way."""
+    for name, camera in (("reference_perception", False), ("reference_road_camera", True)):
+        stack = load_stack(name)
+        (said,) = answers(name, drive(camera)[:1]) if camera else answers(name, drive(camera)[:5])[-1:]
+        for role, row in stack.outputs.items():
+            adapter, part = adapter_for(role, row.type), getattr(said, role)
+            assert len(part) > 0 or role == "signals"
+            again = Output(**{role: adapter.decode(adapter.encode(part))})
+            before = Output(**{role: part})
+            assert plain(getattr(again, role)) == plain(getattr(before, role))
+
+
+def plain(part: Any) -> Any:
+    """The numbers and texts of an output."""
+    if isinstance(part, (tuple, list)):
+        return [plain(row) for row in part]
+    if isinstance(part, np.ndarray):
+        return np.nan_to_num(part, nan=-999.0).round(9).tolist() if part.dtype.kind == "f" else part.tolist()
+    return {name: plain(value) for name, value in vars(part).items()} if hasattr(part, "__dict__") else part
