@@ -61,8 +61,8 @@ def a2d2_cloud(stamp_us: int, **changed: Any) -> bytes:
         **changed,
     }
     file = io.BytesIO()
-    stored = {f"pcloud_attr.{name}": values for name, values in attributes.items()}
-    np.savez(file, **{"pcloud_points": POINTS}, **stored)
+    stored: dict[str, Any] = {f"pcloud_attr.{name}": values for name, values in attributes.items()}
+    np.savez(file, **stored, pcloud_points=POINTS)
     return file.getvalue()
 
 

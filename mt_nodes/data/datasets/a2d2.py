@@ -50,7 +50,7 @@ _POINT = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "u1")
 _SAME = 1e-4
 
 
-class Frame(NamedTuple):
+class StampedFile(NamedTuple):
     """A picture's ``.json``: its stamp, and where its picture and cloud lie, if they do."""
 
     stamp_ns: int
@@ -117,7 +117,7 @@ def _bus(home: Path) -> Path | None:
     return next((path for pattern in patterns for path in sorted(home.glob(pattern))), None)
 
 
-def _frames(home: Path, camera: str, view: Matrix) -> list[Frame]:
+def _frames(home: Path, camera: str, view: Matrix) -> list[StampedFile]:
     """Return the frames of a camera in the order of their stamps; their numbers mean nothing across cameras."""
     files = sorted((home / "camera" / f"cam_{camera}").glob("*.json"))
     clouds = {_frame_of(p) for p in (home / "lidar" / f"cam_{camera}").glob("*.npz")}
@@ -131,7 +131,7 @@ def _frames(home: Path, camera: str, view: Matrix) -> list[Frame]:
         if row.get("pcld_view", seen) != seen:
             _refuse_other_view(path, row, view)
             seen = row["pcld_view"]
-        frames.append(Frame(_stamp_ns(path, row), path))
+        frames.append(StampedFile(_stamp_ns(path, row), path))
     frames.sort()
     for before, after in pairwise(frames):
         if before.stamp_ns == after.stamp_ns:
@@ -217,7 +217,7 @@ def _raised(height_m: float) -> Matrix:
     return pose
 
 
-def _picture_topics(camera: str, frames: Sequence[Frame], info: CameraInfo, raw: bool) -> list[RecordedTopic]:
+def _picture_topics(camera: str, frames: Sequence[StampedFile], info: CameraInfo, raw: bool) -> list[RecordedTopic]:
     shown = [(frame.stamp_ns, p) for frame in frames if (p := frame.file.with_suffix(".png")).is_file()]
     if not shown:
         return []
@@ -228,7 +228,7 @@ def _picture_topics(camera: str, frames: Sequence[Frame], info: CameraInfo, raw:
     ]
 
 
-def _cloud_topic(home: Path, camera: str, frames: Sequence[Frame]) -> list[RecordedTopic]:
+def _cloud_topic(home: Path, camera: str, frames: Sequence[StampedFile]) -> list[RecordedTopic]:
     """Return the clouds; they are not written: of moved points nobody knows what row, column and depth would be."""
     files = {_frame_of(path): path for path in (home / "lidar" / f"cam_{camera}").glob("*.npz")}
     found = [(frame.stamp_ns, files[frame.file.name]) for frame in frames if frame.file.name in files]
