@@ -184,7 +184,7 @@ def _falling(view: View, around: Surroundings) -> Singles:
     return np.asarray(cv2.blur(np.minimum(light, most), (3, 3)))
 
 
-def _ground_pixels(ground: Mask, step_px: int, picture: Picture) -> Singles:
+def _ground_pixels(ground: npt.NDArray[np.bool_], step_px: int, picture: Picture) -> Singles:
     """Return how much of each pixel is ground: along the edges of the picture within its cells (h, w)."""
     cells = ground.astype(np.float32)
     shares = (_enlarged(cells, step_px, picture.size) * np.float32(65535.0)).astype(np.uint16)
