@@ -22,6 +22,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Output, Path
+from mt_nodes.data.perception import FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
@@ -119,8 +120,13 @@ def sound(kind: str) -> bytes:
 def _said() -> dict[str, Any]:
     """Return something that can be said in each role."""
     strip = Strip("lane_1", OWN, 3.5, np.array([[0.0, 0.0], [30.0, 0.5]]))
+    objects = Detections.make("base_link", 5, [[12.0, 3.0, 0.5], [20.0, -4.0, 0.5]], [[4.0, 2.0, 1.5]] * 2)
+    way = PredictedPath(1.0, np.array([0.5, 1.0]), np.array([[12.5, 3.0], [13.0, 3.0]]))
     return {
-        "detections": Detections.make("base_link", 5, [[12.0, 3.0, 0.5], [20.0, -4.0, 0.5]], [[4.0, 2.0, 1.5]] * 2),
+        "detections": objects,
+        "tracks": objects,
+        "predictions": PredictedObjects("base_link", 5, objects, ((way,), ())),
+        "free_space": FreeSpace("base_link", 5, 0.5, (0.0, -5.0, 0.0), np.zeros((20, 40), np.int8)),
         "control": Control(5, speed_mps=3.0, yaw_rate_radps=0.1),
         "boxes": ImageBoxes.make("camera", 5, [[10.0, 20.0, 40.0, 90.0]], ["pedestrian"], [0.9]),
         "path": Path.make("base_link", 5, [[0.0, 0.0, 0.0], [5.0, 0.1, 0.02]]),
@@ -204,7 +210,9 @@ def _heard(adapter: Any, data: bytes) -> str:
     if isinstance(said, Detections):
         return _judged(said)
     require(
-        isinstance(said, (Control, Diagnostics, ImageBoxes, Path, Odometry, SignalStates, Lanes)),
+        isinstance(
+            said, (Control, Diagnostics, ImageBoxes, Path, Odometry, SignalStates, Lanes, PredictedObjects, FreeSpace)
+        ),
         f"an answer that is none: {said!r}",
     )
     return "read"

@@ -68,6 +68,7 @@ OPTIONAL = {
     "cloudpickle": ("python", "cloudpickle"),
     "dask": ("cluster", "dask"),
     "diffusers": ("diffusion", "diffusers"),
+    "transformers": ("diffusion", "transformers"),
     "distributed": ("cluster", "distributed"),
     "faiss": ("vectors", "faiss-cpu"),
     "fsspec": ("cluster", "fsspec"),

@@ -48,9 +48,11 @@ def test_what_was_left_out_is_in_the_record_and_told(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     left_out = read_result(place / "run" / "run.json")["left_out"]
-    assert set(left_out) == {"noise_beside_lane_keeps_current", "noise_keeps_tracks_100"}
+    needy = {"noise_beside_lane_keeps_current", "noise_keeps_tracks_100", "noise_outside_roi_100_track_ids"}
+    needy |= {f"noise_outside_roi_1000_{output}" for output in ("free", "occupied", "predictions", "tracks")}
+    assert set(left_out) == needy
     assert main(["show", str(place / "run")]) == 0
-    assert "2 relations left out that cannot judge this stack" in capsys.readouterr().out
+    assert "7 relations left out that cannot judge this stack" in capsys.readouterr().out
     words = ["replay", str(place / "drive"), *FAULTY, "--out", str(tmp_path / "other"), "--json", "--limit", "1"]
     with no_pages():
         assert main([*words, "--relations", str(place / "suite.yaml")]) == 2, "no pattern of it may stand for nothing"

@@ -17,15 +17,15 @@ _PROUD_M = 0.005
 
 def truck(reflectivity: float, length_m: float = 8.5, width_m: float = 2.5, height_m: float = 3.6) -> Mesh:
     """Return a rigid lorry: cab with windscreen, box body, chassis, three axles, plates at the rear."""
-    cab, front = 2.0, length_m / 2
+    cab, front, side_m = 2.0, length_m / 2, width_m - 2 * _PROUD_M
     body_m = length_m - cab - 0.3
     middle = -front + body_m / 2
     return merged(
         [
-            box((cab, width_m, 2.2), (front - cab / 2, 0.0, 1.7), reflectivity),
+            box((cab, side_m, 2.2), (front - cab / 2, 0.0, 1.7), reflectivity),
             box((0.04, 0.9 * width_m, 0.8), (front + 0.02, 0.0, 2.2), GLASS),
-            box((1.0, width_m + 2 * _PROUD_M, 0.75), (front - 0.7, 0.0, 2.25), GLASS),
-            box((body_m, width_m, height_m - 1.1), (middle, 0.0, (height_m + 1.1) / 2), 0.5),
+            box((1.0, width_m, 0.75), (front - 0.7, 0.0, 2.25), GLASS),
+            box((body_m, side_m, height_m - 1.1), (middle, 0.0, (height_m + 1.1) / 2), 0.5),
             box((length_m - 0.4, 0.9, 0.5), (0.0, 0.0, 0.85), DARK),
             box((0.04, 0.9 * width_m, 0.15), (-front - 0.02, 0.0, 1.2), RETRO_REFLECTIVE),
             *wheels((front - 1.2, -0.25 * length_m, -0.25 * length_m - 1.35), width_m, 0.5),
@@ -35,11 +35,12 @@ def truck(reflectivity: float, length_m: float = 8.5, width_m: float = 2.5, heig
 
 def bus(reflectivity: float, length_m: float = 12.0, width_m: float = 2.55, height_m: float = 3.1) -> Mesh:
     """Return a city bus: low floor, a band of windows around, two axles."""
+    side_m = width_m - 2 * _PROUD_M
     return merged(
         [
-            box((length_m, width_m, 0.9), (0.0, 0.0, 0.75), reflectivity),
+            box((length_m, side_m, 0.9), (0.0, 0.0, 0.75), reflectivity),
             box((0.99 * length_m, 0.985 * width_m, 1.4), (0.0, 0.0, 1.9), GLASS),
-            box((length_m, width_m, height_m - 2.6), (0.0, 0.0, (height_m + 2.6) / 2), reflectivity),
+            box((length_m, side_m, height_m - 2.6), (0.0, 0.0, (height_m + 2.6) / 2), reflectivity),
             *wheels((0.27 * length_m, -0.24 * length_m), width_m, 0.48),
         ]
     )
@@ -75,8 +76,8 @@ def construction_vehicle(reflectivity: float) -> Mesh:
 
 
 def wheels(axles_x_m: tuple[float, ...], width_m: float, radius_m: float) -> list[Mesh]:
-    """Return two wheels an axle, 0.25 m wide, before the sides by so little that no ray takes one for the other."""
-    outer_m = width_m / 2 + _PROUD_M
+    """Return two wheels an axle, 0.25 m wide, flush with the whole width."""
+    outer_m = width_m / 2
     return [
         rod((x, side * (outer_m - 0.25), radius_m), (x, side * outer_m, radius_m), radius_m, TYRE)
         for x in axles_x_m

@@ -125,9 +125,7 @@ class ImagePixelated(EachImage):
         whole = view.picture.pixels
         if down or right:
             whole = cv2.copyMakeBorder(whole, 0, down, 0, right, cv2.BORDER_REFLECT)
-        few, halves = whole, 2 if self.bin_px % 4 == 0 else 1 - self.bin_px % 2
-        for part in (*(2,) * halves, self.bin_px >> halves):  # OpenCV is fastest at halves; each rounds up by an eighth
-            few = cv2.resize(few, None, fx=1.0 / part, fy=1.0 / part, interpolation=cv2.INTER_AREA) if part > 1 else few
+        few = cv2.resize(whole, None, fx=1.0 / self.bin_px, fy=1.0 / self.bin_px, interpolation=cv2.INTER_AREA)
         wide = cv2.resize(few, (whole.shape[1], len(few)), interpolation=cv2.INTER_NEAREST)
         return np.repeat(wide[:, :width], self.bin_px, axis=0)[:height]
 

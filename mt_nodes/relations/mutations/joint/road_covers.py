@@ -58,12 +58,25 @@ def share_at(x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating], amoun
 
     ``x_m``, ``y_m``: (n,) or (h, w), along and across the road. ``amount``: 0 to 1; everything is covered at 1.
     """
-    edge = amount * (1.0 + _SOFT) - _SOFT / 2.0
+    edge = _edge(amount)
     found = tile_values(_patches(), x_m, y_m)
     np.subtract(np.float32(edge), found, out=found)
     found *= np.float32(1.0 / _SOFT)
     found += np.float32(0.5)
     return np.clip(found, 0.0, 1.0, out=found)
+
+
+def _edge(amount: float) -> float:
+    """Return the value below which a tile is covered, with soft edges, so that this share of it is on average.
+
+    The share of uniform values is the edge itself, but where a soft edge goes beyond 0 or 1: there it is the area of
+    the rest of a triangle.
+    """
+    if amount < _SOFT / 2.0:
+        return float(np.sqrt(2.0 * _SOFT * amount)) - _SOFT / 2.0
+    if amount > 1.0 - _SOFT / 2.0:
+        return 1.0 + _SOFT / 2.0 - float(np.sqrt(2.0 * _SOFT * (1.0 - amount)))
+    return amount
 
 
 def grain_at(x_m: Singles, y_m: Singles) -> Singles:
