@@ -26,6 +26,9 @@ from mt_nodes.runs.vehicle.line import Line
 
 #: Whoever asks for what the sensor promises would hear nothing of one that does not promise it.
 _PROMISED = ("reliability", "durability", "deadline", "lifespan", "liveliness", "liveliness_lease_duration")
+#: A relay may send its first so much later than its standby hears one: it looks for publishers twice a second, imports
+#: types, and is found by the publisher some tenths of a second later.
+START_S = 2.0
 #: So many stamps are told at once, that a line stays short.
 _MOST_STAMPS = 1000
 Data = bytes | memoryview
@@ -67,6 +70,8 @@ class RelayTopic:
         self.line = Line(config.hold_s, self._send, is_permitted)
         self._subscription_qos = QoSProfile(depth=config.depth, **{name: promised[name] for name in _PROMISED[:2]})
         self._backlog = Backlog()
+        #: When a standby heard the first.
+        self._first_s: float | None = None
         #: Another relay sends; until :meth:`relieve`.
         self._standing_by = True
         #: What another relay has sent, or may have.
@@ -85,15 +90,19 @@ class RelayTopic:
         """Send an original, or hold it: for a while where something may take its place, else for another relay."""
         with self._lock:
             if self._standing_by:
+                self._first_s = now_s if self._first_s is None else self._first_s
                 self._backlog.add(when_ns, data, self._baton.claimed(self._number), now_s)
             elif when_ns not in self._claimed:
                 self._forward(when_ns, data, now_s, replaceable)
 
     def behind_s(self) -> float:
         """Return for how long the relay that serves has left out what came here, s."""
+        claimed = self._baton.claimed(self._number)
         with self._lock:
-            oldest_s = self._backlog.oldest_s(self._baton.claimed(self._number))
-        return 0.0 if oldest_s is None else time.monotonic() - oldest_s
+            since_s = self._backlog.oldest_s(claimed) if claimed else self._first_s
+        if since_s is None:
+            return 0.0
+        return time.monotonic() - since_s - (0.0 if claimed else START_S)
 
     def relieve(self) -> bool:
         """Send from now on, first what another relay, now dead, has left; return whether it died while it sent one."""

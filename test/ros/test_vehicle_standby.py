@@ -114,6 +114,23 @@ def topic_of(published: list[int], baton: Baton, kind: type[Node] = Node) -> Any
     return RelayTopic(kind(published), config, 0, told, baton, lambda: True)  # type: ignore[arg-type]
 
 
+def test_a_relay_that_has_only_begun_is_not_behind_and_one_that_never_begins_is(baton: Baton) -> None:
+    """A standby may hear the sensor at once; the first waits until it knows that nobody else publishes."""
+    from mt_nodes.nodes.relay_topic import START_S
+
+    standby, now_s = topic_of([], baton), time.monotonic()
+    assert standby.behind_s() == 0.0
+    standby.take(1, b"1", now_s - 1.0, False)
+    assert standby.behind_s() < 0.0
+    baton.claim(0, 1)
+    standby.take(2, b"2", now_s - 0.7, False)
+    assert standby.behind_s() >= 0.7, "it has begun, and has left one out"
+    never = topic_of([], second := Baton.create(1, DEPTH))
+    never.take(1, b"1", now_s - 5.0, False)
+    assert never.behind_s() >= 5.0 - START_S
+    os.close(second.descriptor)
+
+
 def promising(profile: Any) -> Any:
     from rclpy.duration import Duration
 
@@ -188,13 +205,15 @@ def test_what_a_relay_held_when_it_died_is_sent_once_by_the_other(events: list[t
 
 
 def test_a_standby_knows_how_long_the_other_leaves_out_what_came() -> None:
+    from mt_nodes.nodes.relay_topic import START_S
+
     baton = Baton.create(1)
     second = topic_of([], baton)
     assert second.behind_s() == 0.0
     now_s = time.monotonic()
     for number, came_s in ((1, now_s - 5.0), (2, now_s - 2.0)):
         second.take(number, b"%d" % number, came_s, replaceable=False)
-    assert 5.0 <= second.behind_s() < 5.0 + LONG_S
+    assert 5.0 - START_S <= second.behind_s() < 5.0 + LONG_S
     baton.claim(0, 1)
     assert 2.0 <= second.behind_s() < 2.0 + LONG_S
     baton.claim(0, 2)
