@@ -8,10 +8,10 @@ export PYTHONDONTWRITEBYTECODE :=
 # Tests at a time; files stay whole, in their order, so that each worker makes the fixtures of its own files only.
 # More than there are processors: many tests wait for other processes. Those of `make check` do not: one a processor,
 # for each worker collects all of them.
-JOBS := 3
+JOBS := 4
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo check test test-long test-extras lint lint_and_compile style types bench faults kills attacks fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
+.PHONY: help demo check test tests test-long test-extras lint style types bench faults kills attacks fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -27,14 +27,20 @@ check: style ## Set up, then check format, style, rooms and types, and run the t
 	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" test/unit; tests=$$?; \
 	wait $$!; types=$$?; cat .venv/types.log; exit $$((tests || types))
 
-test: lint_and_compile ## Set up, then run every check and test but the long ones; JOBS=… at a time, or those that ARGS says one after the other
-ifdef ARGS
-	$(BIN)/python -m pytest $(ARGS)
-else
-	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone"
+test: .venv/test.stamp ## Set up, then run every check and test but the long ones; JOBS=… at a time, or those that ARGS says one after the other
+	@# Types take one processor for a minute; the tests are compiled meanwhile, once and not by each worker, and run.
+	@$(MAKE) --no-print-directory types > .venv/types.log 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -q --collect-only > /dev/null & compiled=$$!; \
+	status=0; $(MAKE) --no-print-directory style || status=$$?; wait $$compiled; \
+	[ $$status != 0 ] || $(MAKE) --no-print-directory tests || status=$$?; \
+	wait $$types || status=$$?; cat .venv/types.log; exit $$status
+ifndef ARGS
 	@# Only what has such tests is collected: all of it takes longer than some of them.
 	$(BIN)/python -m pytest -m "alone and not long" $$(grep -l "mark\.alone" test/*/*.py)
 endif
+
+tests: # Those that may run beside others
+	$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),$(WORKERS) -m "not long and not alone")
 
 test-long: .venv/test.stamp ## Run the tests that take long: whole matrices, tiny benchmarks, faults injected into each process (half an hour)
 	$(BIN)/python -m pytest -m long $(ARGS)
@@ -42,10 +48,6 @@ test-long: .venv/test.stamp ## Run the tests that take long: whole matrices, tin
 test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `models` (torch: 3 GB), on tiny models
 	scripts/setup.sh test,diffusion,models
 	$(BIN)/python -m pytest test/extras $(ARGS)
-
-# Types take one processor; the other compiles the tests meanwhile, which each worker would do for itself.
-lint_and_compile: .venv/test.stamp
-	@$(BIN)/python -m pytest -q --collect-only > /dev/null & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
 
 lint: style types ## Format, style, rooms and types
 

@@ -58,13 +58,13 @@ def test_the_red_light_of_the_paper_is_added_where_a_detector_finds_none(tmp_pat
     lamps = (lamp_detector(),)
     told = facts({"surface_dry": True}, ontology)
     applies = {}
-    for name, recording in (
-        ("alone", Recording(bag, {}, known_facts=told)),
-        ("lamps", Recording(bag, {}, known_facts=told, detectors=lamps)),
-    ):
-        (scene,) = recording.scenes([1]).values()
-        with scratch_store(shipped_entries()) as store:
-            entries = {entry.index: entry for entry in store.entries()}
+    with scratch_store(shipped_entries()) as store:
+        entries = {entry.index: entry for entry in store.entries()}
+        for name, recording in (
+            ("alone", Recording(bag, {}, known_facts=told)),
+            ("lamps", Recording(bag, {}, known_facts=told, detectors=lamps)),
+        ):
+            (scene,) = recording.scenes([1]).values()
             choice = matcher(ontology, recording.sensors, [load_stack("reference_camera")]).choose(store, "case", scene)
             applies[name] = {i for c in choice.candidates if c.applies for i in ids_of(entries[c.index])}
     assert "rule_california_1" in applies["lamps"] - applies["alone"]
