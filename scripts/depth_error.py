@@ -87,8 +87,7 @@ TIME = """
 ## Time
 
 Processor time of one core for the depth of a picture with a cloud of {points:,} returns, which all mutations of that
-picture share. Beside it fog of 60 m visibility is drawn in it, with the picture's edges and without. The times are
-from before the outlines of near vehicles, which take 4 ms more where there is one.
+picture share. Beside it fog of 60 m visibility is drawn in it, with the picture's edges and without.
 
 """
 FOOT = """

@@ -16,6 +16,7 @@ VERBS = {
     "evaluate": ("models_evaluate", "Measure the errors of a trained driving model"),
     "train-detector": ("models_detector", "Train a LiDAR or camera detector on generated streets"),
     "evaluate-detector": ("models_detector", "Measure recall and precision of a stack on generated streets"),
+    "cutouts": ("models_cutouts", "Cut real objects out of your labelled images, for added objects"),
 }
 
 

@@ -35,6 +35,7 @@ class Places:
         rays: (n,) which rays. range_m: (n,). xyz_m: (n, 3) in the object's frame. normal: (n, 3) unit, on the side that
             is seen. albedo: (n, 3). mirror: (n,) reflectance at normal incidence. sky, ground: (n,) irradiance from
             both, relative to level ground's from the sky. glow: (n, 3) emitted, None for none. glass: (n,).
+        cover: (n,) opacity, None for 1.
     """
 
     rays: npt.NDArray[np.int64]
@@ -47,6 +48,7 @@ class Places:
     ground: Singles
     glow: Singles | None
     glass: npt.NDArray[np.bool_]
+    cover: Singles | None = None
 
 
 class Figure:
@@ -137,6 +139,13 @@ class Figure:
         rays[:, :3] = places.xyz_m + _OFF_M * places.normal
         rays[:, 3:] = to_sun
         return np.asarray(~self._scene.test_occlusions(tensor(rays), nthreads=1).numpy())
+
+    #: Whether its colours were recorded by a camera that had balanced them.
+    balanced = False
+
+    def added_detail(self, pixel_m: float) -> float:
+        """Return the share of the host camera's blur and noise that a picture of it does not have yet: all."""
+        return 1.0
 
     def hides_sun(self, ground_m: Singles, to_sun: Floats) -> npt.NDArray[np.bool_]:
         """Return which places of the ground (n, 2) lie in the object's shadow."""

@@ -18,6 +18,8 @@ Singles = npt.NDArray[np.float32]
 
 #: Mean albedo of the ground that lights an object from below (assumed; asphalt to paving).
 _GROUND = 0.18
+#: Share of sky, and of ground, that an upright surface faces.
+_UPRIGHT = 0.5
 #: Light from behind the camera relative to what it sees (assumed).
 _BEHIND = 0.6
 
@@ -67,6 +69,13 @@ class ObjectLight:
     def two_panes(self) -> float:
         """Share of visible light that passes two panes."""
         return float(PANE.visible_transmission**2)
+
+    def on_upright(self, facing: Floats) -> float:
+        """Return the light on an upright surface with a level normal (3,) in the object's frame, in the open."""
+        light = (1.0 - self.sun) * _UPRIGHT + _GROUND * _UPRIGHT
+        if self.to_sun is not None:
+            light += self.sun * max(0.0, float(facing @ self.to_sun)) / max(float(self.to_sun[2]), 0.1)
+        return light
 
     def shade(self, figure: Figure, places: Places, along: Singles, pose: Matrix) -> tuple[Singles, Singles]:
         """Return the scattered light (n, 3), relative to white level ground, and the mirrored light (n, 3).

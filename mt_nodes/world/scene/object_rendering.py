@@ -47,6 +47,7 @@ class Rendering:
         glow: (h, w, 3) emitted light, in shares of full scale; None for none.
         inside: share of the object that lies within the picture.
         box_px: (x0, y0, x1, y1) around the part within the picture.
+        added_detail: share of the host camera's blur and noise that its colours do not have yet.
     """
 
     window: Window
@@ -58,6 +59,7 @@ class Rendering:
     glow: Singles | None
     inside: float
     box_px: tuple[float, float, float, float]
+    added_detail: float = 1.0
 
 
 def render(figure: Figure, pose: Matrix, camera: CameraModel, light: ObjectLight = OVERCAST) -> Rendering | None:
@@ -79,7 +81,9 @@ def render(figure: Figure, pose: Matrix, camera: CameraModel, light: ObjectLight
     left, top = window[1].start - 0.5, window[0].start - 0.5
     box = (left + columns[0], top + rows[0], left + columns[-1] + 1.0, top + rows[-1] + 1.0)
     glow = layers[..., 6:] if layers[..., 6:].any() else None
-    return Rendering(window, cover, range_m, direction, layers[..., :3], layers[..., 3:6], glow, inside, box)
+    return Rendering(
+        window, cover, range_m, direction, layers[..., :3], layers[..., 3:6], glow, inside, box, view.added_detail
+    )
 
 
 def outline_of(figure: Figure, pose: Matrix, camera: CameraModel) -> tuple[Window, Singles] | None:
@@ -102,13 +106,18 @@ class _Eye:
         """Width of a pixel at the object."""
         return float(np.linalg.norm(self.pose[:3, :3] @ self.figure.center_m + self.pose[:3, 3])) / self.focal_px
 
+    @property
+    def added_detail(self) -> float:
+        """Share of the camera's blur and noise that the figure's colours lack."""
+        return self.figure.added_detail(self.pixel_m)
+
     def look(self, direction: Singles, finer: int) -> tuple[Flags, Singles, Singles, Singles]:
         """Return which rays (n, 3) hit, the cover, the range, and the layers (n, 9) of each: light, mirrored, glow."""
         rays = into(self.pose, direction)
         range_m, places = self.figure.cast(rays, self.pixel_m / finer)
         layers = np.zeros((len(direction), 9), np.float32)
         cover = np.zeros(len(direction), np.float32)
-        cover[places.rays] = 1.0
+        cover[places.rays] = 1.0 if places.cover is None else places.cover
         layers[places.rays, :3], layers[places.rays, 3:6] = self.light.shade(
             self.figure, places, rays[places.rays, 3:], self.pose
         )

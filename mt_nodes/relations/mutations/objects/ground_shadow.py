@@ -49,14 +49,15 @@ class GroundShade:
     step_px: int
 
 
-def ground_around(picture: Picture, camera: CameraModel, figure: Figure, pose: Matrix) -> Floats:
+def ground_around(picture: Picture, camera: CameraModel, feet_m: Floats, pose: Matrix, quantile: float = 0.5) -> Floats:
     """Return the light (3,) of the ground around an object's feet, red, green, blue, in shares of full scale.
 
-    ``pose``: (4, 4) object to camera.
+    ``feet_m``: (2, 2) least and greatest x and y of the feet. ``pose``: (4, 4) object to camera. ``quantile``: of the
+    samples around.
     """
-    low, high = figure.feet_m[0] - _FAR_M, figure.feet_m[1] + _FAR_M
+    low, high = feet_m[0] - _FAR_M, feet_m[1] + _FAR_M
     x, y = np.meshgrid(*(np.linspace(a, b, _GRID) for a, b in zip(low, high, strict=True)))
-    near_low, near_high = figure.feet_m[0] - _NEAR_M, figure.feet_m[1] + _NEAR_M
+    near_low, near_high = feet_m[0] - _NEAR_M, feet_m[1] + _NEAR_M
     off = (x < near_low[0]) | (x > near_high[0]) | (y < near_low[1]) | (y > near_high[1])
     pixels = camera.project(move(pose, np.column_stack([x[off], y[off], np.zeros(int(off.sum()))])))
     pixels = np.rint(pixels[np.isfinite(pixels).all(axis=1)]).astype(np.int64)
@@ -65,7 +66,7 @@ def ground_around(picture: Picture, camera: CameraModel, figure: Figure, pose: M
     columns, rows = pixels[inside].T
     if len(rows) < _FEWEST:  # the feet are out of the picture: its lowest rows show ground
         rows, columns = (a.ravel() for a in np.mgrid[height * 7 // 8 : height : 4, 0:width:16])
-    level = np.median(picture.pixels[rows, columns].reshape(len(rows), -1), axis=0) / picture.full_scale
+    level = np.quantile(picture.pixels[rows, columns].reshape(len(rows), -1), quantile, axis=0) / picture.full_scale
     return np.asarray(_rgb(level, picture) ** _GAMMA, np.float64)
 
 

@@ -52,6 +52,8 @@ _GAMMA = 2.2
 _BEFORE_M, _ABOVE_GROUND_M, _UNEVEN = 0.3, 0.25, 0.02
 #: Share of visible light that comes through two panes of a recorded car, into it and out of it.
 TWO_PANES = PANE.visible_transmission**2
+#: A narrower blur changes nothing.
+_LEAST_BLUR_PX = 0.1
 #: Fewer pixels than this do not count as visible.
 LEAST_PIXELS = 12.0
 
@@ -102,7 +104,7 @@ def _shot(
 ) -> ObjectImage | None:
     camera, pose = view.camera(), camera_from(view, ego_frame_id) @ pose
     away_m = float(np.linalg.norm(pose[:3, 3]))
-    ground = ground_around(view.picture, camera, figure, pose)
+    ground = ground_around(view.picture, camera, figure.feet_m, pose)
     share = 0.0 if sun is None else float(sun.share(ground.mean(), away_m, SKY_SHARE))
     light = ObjectLight(None if sun is None else sun.to_sun, share, surroundings_of(view.picture, camera))
     rendering = render(figure, pose, camera, light)
@@ -119,6 +121,8 @@ def _shot(
         few = 1.0 - (1.0 - shade.light) * open_view
         shadow[_within(shade.window, window)] = enlarged(few, _size(shade.window), shade.step_px)
     level = white_level(view.picture, ground, 0.0 if sun is None else SKY_SHARE * float(sun.lit_at(away_m)))
+    if figure.balanced:  # cameras balance white: what one recorded has the colours that another shows
+        level[:] = level.mean()
     total = float(rendering.cover.sum())
     visible = rendering.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
     box = ImageBox(view.image.topic, rendering.box_px, visible, label)
@@ -134,10 +138,11 @@ def with_object(view: View, shot: ObjectImage) -> Pixels:
     _shade(piece, _blurred(shot.shadow, max(blur, 0.8)))
     sight = _blurred(shot.sight[shot.at], blur)
     sight[sight < 0.5 / full] = 0.0
-    colour = _blurred(_painted(picture, shot.rendering, shot.level), blur) * np.float32(full)
+    own = shot.rendering.added_detail
+    colour = _blurred(_painted(picture, shot.rendering, shot.level), blur * own) * np.float32(full)
     colour = _fringed(colour, fringe_px(picture, shot.window), picture)
     mosaic = has_mosaic(picture, shot.window)
-    noise, seed = noise_level(picture, shot.window, mosaic), view.image.stamp_ns
+    noise, seed = own * noise_level(picture, shot.window, mosaic), view.image.stamp_ns
     if mosaic:
         colour = through_mosaic(colour, picture, noise, seed)
     else:
@@ -234,6 +239,8 @@ def _clear(
 
 
 def _blurred(layer: npt.NDArray[Any], sigma_px: float) -> npt.NDArray[Any]:
+    if sigma_px < _LEAST_BLUR_PX:
+        return layer
     return np.asarray(cv2.GaussianBlur(layer, (0, 0), sigma_px, borderType=cv2.BORDER_REPLICATE))
 
 

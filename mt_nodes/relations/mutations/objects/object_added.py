@@ -17,6 +17,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
+from mt_nodes.relations.mutations.objects.cutout_looks import CutoutLooks, absolute_folder
 from mt_nodes.relations.mutations.objects.free_place import TRIALS, FreePlace
 from mt_nodes.relations.mutations.objects.in_radar import ObjectInRadars
 from mt_nodes.relations.mutations.objects.in_scene import (
@@ -30,7 +31,6 @@ from mt_nodes.relations.mutations.objects.in_scene import (
 )
 from mt_nodes.relations.mutations.objects.moving_hits import SLOWEST_MPS, look_at_moving, proof_of_moving_hits
 from mt_nodes.relations.mutations.objects.object_place import ObjectPlace, refuse_looks
-from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictureChange
 from mt_nodes.relations.mutations.objects.place_outlook import EndOf, by_duration, lasts_s, steps_of
 from mt_nodes.relations.mutations.objects.world_place import (
     ACROSS,
@@ -54,7 +54,7 @@ _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
 @dataclass(frozen=True)
-class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
+class ObjectAdded(ObjectInRadars, CutoutLooks):
     """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
@@ -122,6 +122,9 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     paint: str = param(
         "own", choices=("own", *PAINTS), help="of a vehicle: its reflectivity, and its colour in pictures"
     )
+    cutouts: str = param(
+        "", convert=absolute_folder, help="folder of `mt models cutouts`: a recorded object of the kind; empty: a model"
+    )
 
     def __post_init__(self) -> None:
         for name in ("range_m", "bearing_rad"):
@@ -130,14 +133,21 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         if (self.moves == STANDS) != (self.speed_mps == 0.0):
             got = f"moves: got '{self.moves}' at speed_mps {self.speed_mps:g}"
             raise UsageError(f"{got}, expected 'along' or 'across' with a speed, or 'stands' with none")
-        refuse_looks(self.kind, self.lamps, self.variant, self._paint)
+        self.refuse_cutouts(self.moves != STANDS)
+        refuse_looks(self.kind, self.lamps, 0 if self.cutouts else self.variant, self._paint)
 
     def body_in(self, draw: Draw) -> RaycastBody:
-        """Return the mesh for rays of the variant that is drawn."""
+        """Return the mesh for rays of the variant, or of the cut-out, that is drawn."""
+        cutout = self.cutout_in(draw)
+        if cutout is not None:
+            return cutout.body
         return body_of(self.kind, self._paint, int(draw.get("variant", 1)))
 
     def figure_in(self, draw: Draw) -> Figure:
-        """Return the mesh for cameras of the variant that is drawn."""
+        """Return the mesh for cameras of the variant, or of the cut-out, that is drawn."""
+        cutout = self.cutout_in(draw)
+        if cutout is not None:
+            return cutout.figure
         return figure_of(self.kind, self.lamps, self._paint, int(draw.get("variant", 1)))
 
     def looks(self, state: Any) -> Draw:
@@ -178,12 +188,12 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         drawn = [wish.place(rng) for _ in range(self.places)]
         if self.yaw_rad is None:
             drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
+        looks, drawn = self._looks_at(rng, bundle, drawn)
         velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
-        variant = self.variant or (int(rng.integers(1, self.variants + 1)) if self.variants else 1)
-        free = self._free(bundle, {"variant": variant})
+        free = self._free(bundle, looks)
         if self.frame_id:
             first = next(free.among(drawn[:TRIALS]))
-            return self._way(bundle, drawn[first], velocities[first], variant).in_sun(bundle, self.ego_frame_id)
+            return self._way(bundle, drawn[first], velocities[first], looks).in_sun(bundle, self.ego_frame_id)
         coming = () if bundle.track is None else bundle.track.coming(bundle)
         steps, demands = steps_of(bundle, coming, self.ego_frame_id), (self.clearance_m, self.least_visible)
         order, foreseen_s = by_duration(
@@ -191,7 +201,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         )
 
         def way(number: int) -> ObjectPlace:
-            return self._way(bundle, drawn[order[number]], velocities[order[number]], variant)
+            return self._way(bundle, drawn[order[number]], velocities[order[number]], looks)
 
         places = [drawn[number] for number in order]
         longest = free.longest(places, foreseen_s[order], lambda n: lasts_s(bundle, coming, *self._ends(way(n))))
@@ -202,9 +212,16 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         passed = partial(way.left_behind, ego_frame_id=self.ego_frame_id, reach_m=self._reach_m)
         return partial(self.ended, way), passed
 
-    def _way(self, bundle: Bundle, place: Place, velocity: Floats, variant: int) -> ObjectPlace:
+    def _looks_at(self, rng: np.random.Generator, bundle: Bundle, places: list[Place]) -> tuple[Draw, list[Place]]:
+        """Draw a variant, or choose the cut-out that fits the places best; return the places that it fits."""
+        if self.cutouts:
+            digest, fit = self.choose_cutout(bundle, places, self.yaw_rad is None, self.variant)
+            return {"cutout": digest}, fit
+        return {"variant": self.variant or (int(rng.integers(1, self.variants + 1)) if self.variants else 1)}, places
+
+    def _way(self, bundle: Bundle, place: Place, velocity: Floats, looks: Draw) -> ObjectPlace:
         way = WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
-        return ObjectPlace.of(way, variant)
+        return ObjectPlace.of(way, looks)
 
     def ended(self, state: Any, bundle: Bundle) -> bool:
         """Whether the ego has left the object behind, or its place is taken or hidden: another one stands elsewhere."""
@@ -213,10 +230,10 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         if state.left_behind(bundle, self.ego_frame_id, self._reach_m):
             return True
         try:
-            self._stand(bundle, state)
+            pose, _ = self._stand(bundle, state)
+            return self.cutout_refusal(bundle, self.looks(state), pose) is not None
         except (NoRoom, NotApplicable) as reason:
             return isinstance(reason, NoRoom)
-        return False
 
     @property
     def _reach_m(self) -> float:

@@ -23,16 +23,18 @@ class ObjectPlace(WorldPlace):
     """Where an object is over an episode, and how it looks.
 
     Attributes:
-        variant: number among those of its kind. sun: in its own frame, None for an overcast sky.
+        variant: number among those of its kind. cutout: digest of a recorded object in its place, empty for none.
+        sun: in its own frame, None for an overcast sky.
     """
 
     variant: int = 1
+    cutout: str = ""
     sun: SunLight | None = None
 
     @classmethod
-    def of(cls, place: WorldPlace, variant: int) -> ObjectPlace:
-        """Return a place with a variant of the kind."""
-        return cls(**vars(place), variant=variant)
+    def of(cls, place: WorldPlace, looks: Draw) -> ObjectPlace:
+        """Return a place with the variant, or the cut-out, that draws say."""
+        return cls(**vars(place), variant=int(looks.get("variant", 1)), cutout=str(looks.get("cutout", "")))
 
     def in_sun(self, bundle: Bundle, ego_frame_id: str) -> ObjectPlace:
         """Return it in the sun that the first picture of a bundle shows; its frame does not turn afterwards."""
@@ -44,7 +46,7 @@ class ObjectPlace(WorldPlace):
 
     def looks(self, variants: int) -> Draw:
         """Return what draws say of it; ``variants`` is their number, 0 for one mesh."""
-        looks: Draw = {"variant": self.variant} if variants else {}
+        looks: Draw = {"cutout": self.cutout} if self.cutout else {"variant": self.variant} if variants else {}
         return looks if self.sun is None else {**looks, "sun": self.sun.numbers()}
 
 
