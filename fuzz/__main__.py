@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import importlib
 import importlib.util
+import math
 import os
 import resource
 import subprocess
@@ -39,7 +40,8 @@ def main() -> int:
     warnings.simplefilter("ignore")  # of numbers out of range: what matters is what comes of them
     failures = 0
     for name in args.only:
-        failures += _fuzz(importlib.import_module(f"fuzz.{name}").TARGET, args.runs, args.seed, args.found)
+        target = importlib.import_module(f"fuzz.{name}").TARGET
+        failures += _fuzz(target, args.runs, args.seed, args.found, 60.0 * args.minutes)
     if importlib.util.find_spec("atheris") is None:
         print("not guided by coverage: pip install atheris (optional, Linux, Python 3.11 or later) for that part")
         return 1 if failures else 0
@@ -53,6 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Fuzz what mt_nodes reads.")
     parser.add_argument("--runs", type=int, default=10_000, metavar="N", help="cases for each target")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="for each target")
     parser.add_argument("--only", type=lambda text: text.split(","), default=TARGETS, metavar="TARGET,…")
     parser.add_argument("--found", type=Path, default=ROOT / "build" / "fuzz", metavar="DIR")
     args = parser.parse_args()
@@ -61,8 +64,8 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
-def _fuzz(target: Target, runs: int, number: int, found: Path) -> int:
-    """Draw ``runs`` cases; print what came of them; return how many distinct failures there were."""
+def _fuzz(target: Target, runs: int, number: int, found: Path, most_s: float) -> int:
+    """Draw ``runs`` cases, or those of so many seconds; print what came of them; return how many failures differ."""
     held: Counter[str] = Counter()
     ends: Counter[str] = Counter()
     failed: dict[str, Case] = {}
@@ -72,6 +75,8 @@ def _fuzz(target: Target, runs: int, number: int, found: Path) -> int:
     @settings(unhurried, max_examples=runs, phases=(Phase.generate,))
     @given(target.cases())
     def one(case: Case) -> None:
+        if time.monotonic() - began > most_s:
+            return
         # A failure does not end the drawing: it would be the only one of many that anybody hears of.
         where = _failure(target, case, ends)
         if where is None:
@@ -91,8 +96,10 @@ def _fuzz(target: Target, runs: int, number: int, found: Path) -> int:
         print("  " + ", ".join(f"{what}: {count}" for what, count in sorted(counts.items())))
     for where, case in failed.items():
         print(f"  FAILED {where}\n    kept in {keep(target.name, case, found)}")
+    if not held and not failed:
+        print("  FAILED no case was tried: give it more time, or more cases")
     sys.stdout.flush()
-    return len(failed)
+    return len(failed) or int(not held)
 
 
 def _failure(target: Target, case: Case, ends: Counter[str]) -> str | None:

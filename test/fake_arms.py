@@ -166,6 +166,7 @@ class FakeRecorder:
         self.cases: list[ExecutedPair | None] = []
         self.judged: list[SeriesVerdict] = []
         self.deaths: list[StackError] = []
+        self._from = (0, 0)
 
     def followup(self, offer: Offer, bundle: Bundle, derived: DerivedFollowup, made_ms: float) -> None:
         self.followups.append((str(offer.followup_pair(bundle)), derived))
@@ -175,6 +176,11 @@ class FakeRecorder:
 
     def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         self.cases.append(case)
+        forgotten = [v.pair for v in verdicts if (v.pair.episode, v.pair.bundle or 0) < self._from]
+        assert not forgotten, f"ended after they were to be forgotten: {forgotten}"
+        return self._keep(verdicts)
+
+    def _keep(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         fresh = [v for v in verdicts if str(v.pair) not in self._before]
         for verdict in fresh:
             assert str(verdict.pair) not in self.lines, f"{verdict.pair} ended twice"
@@ -183,10 +189,13 @@ class FakeRecorder:
 
     def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         self.judged.extend(judged)
-        return self.verdicts([verdict for verdict, _ in judged if str(verdict.pair) not in self.lines], None)
+        return self._keep([verdict for verdict, _ in judged if str(verdict.pair) not in self.lines])
 
     def death(self, error: StackError) -> None:
         self.deaths.append(error)
+
+    def forget_before(self, episode: int, bundle: int) -> None:
+        self._from = (episode, bundle)
 
     @property
     def outcomes(self) -> dict[str, str]:

@@ -11,8 +11,9 @@ import random
 import re
 import socket
 import sys
+import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -33,6 +34,9 @@ MALLOC_SETTINGS = {
     "MALLOC_TRIM_THRESHOLD_": "2147483647",
     "MALLOC_TOP_PAD_": "67108864",
 }
+#: How often free pages go back to the system: seldom, since those that are used again are faulted in anew.
+RETURN_EVERY_S = 60.0
+_RETURNS = threading.Event()
 #: From domain 102 on, discovery ports lie in the range that Linux assigns to any program.
 DOMAINS = range(1, 102)
 SHARED_MEMORY = Path("/dev/shm")
@@ -73,6 +77,24 @@ def keep_freed_memory() -> None:
     for number, name in _MALLOPT.items():
         if mallopt is not None and not os.environ.get(name):
             mallopt(number, int(MALLOC_SETTINGS[name]))
+
+
+def return_freed_memory() -> None:
+    """Return freed pages to the system from now on, once a minute from a thread; glibc only.
+
+    Without it a process that keeps them is as large as its busiest moment left it, and grows for hours: each backlog
+    (a stack that died) reaches a little further than those before.
+    """
+    malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if malloc_trim is not None and not _RETURNS.is_set():
+        _RETURNS.set()
+        threading.Thread(target=_return_freed_pages, args=(malloc_trim,), name="freed-memory", daemon=True).start()
+
+
+def _return_freed_pages(malloc_trim: Callable[[int], int]) -> None:
+    while True:
+        time.sleep(RETURN_EVERY_S)
+        malloc_trim(0)
 
 
 def user_environment(base: Mapping[str, str], domain_id: int | None = None) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.api.replays import carry_out, make_run
-from mt_nodes.base.environment import keep_freed_memory
+from mt_nodes.base.environment import keep_freed_memory, return_freed_memory
 from mt_nodes.base.processes import Process
 from mt_nodes.cli.outcome import print_summary, warn_of_left_out
 from mt_nodes.cli.terminal import progress_bar
@@ -40,6 +40,7 @@ def execute_replay(run: Run, *, as_json: bool = False, quiet: bool = False) -> S
     """Execute a replay whose directory exists, print its outcome and return the summary; see :func:`replay`."""
     with _progress(run) as counter:
         keep_freed_memory()
+        return_freed_memory()
         summary = dict(carry_out(run, counter).summary)
     _print(summary, run.out, as_json, quiet)
     return summary
@@ -60,6 +61,7 @@ def execute_run(
     """
     with _progress(run) as counter:
         keep_freed_memory()
+        return_freed_memory()
         summary = execute_in(run, in_process, suite, counter, afterwards)
     _print(summary, run.out, as_json, quiet)
     return summary

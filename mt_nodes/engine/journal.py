@@ -100,6 +100,10 @@ class Journal:
         """Write that the stack died, and return the line."""
         return self._file.append(death_line(error))
 
+    def forget_before(self, episode: int, bundle: int) -> None:
+        """Forget pairs before a bundle of an episode: none of them comes again, as of live input."""
+        self._outcomes.forget_before(episode, bundle)
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()

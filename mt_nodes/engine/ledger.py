@@ -24,6 +24,8 @@ from mt_nodes.engine.pair_table import PairTable
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 FILE, DRAWS = "ledger.jsonl", "draws"
+#: Of each SHA-256 so many bytes stay in memory.
+_DIGEST_BYTES = 8
 
 
 #: What the lines of a ledger hold, by their type.
@@ -44,11 +46,11 @@ class Ledger:
         """Open or make the ledger. Raises InfrastructureError: what is there already is damaged."""
         self._directory = directory
         self._file = LineFile(directory / FILE)
-        self._known = PairTable(hashlib.sha256().digest_size)
+        self._known = PairTable(_DIGEST_BYTES)
         #: Where motion of the ego came from, for people, as far as draws took it.
         self.ego_motion: set[str] = set()
         for line in read_lines(directory / FILE, SHAPES):
-            self._known.put(Pair.parse(line["pair"]), bytes.fromhex(_both(line)))
+            self._known.put(Pair.parse(line["pair"]), _digest(_both(line)))
             self.ego_motion.update(_motions(line["draw"]))
 
     def __enter__(self) -> Ledger:
@@ -81,7 +83,7 @@ class Ledger:
             fields = self._followup_fields(draws_name(pair.followup, "baseline."), *baseline)
             line["baseline"] = {**fields, **milder["baseline"]}
         text = self._file.append(line)
-        self._known.put(pair.followup, bytes.fromhex(both))
+        self._known.put(pair.followup, _digest(both))
         return text
 
     def episode(self, pair: Pair, draws: Sequence[Draw], sha256: str, about: Mapping[str, Any]) -> str | None:
@@ -97,8 +99,12 @@ class Ledger:
         head = {"schema": SCHEMA, "type": "episode", "pair": str(pair.followup), "relation": pair.relation}
         drawn = {"draw": packed, "arrays": self._save(draws_name(pair.followup), arrays) if arrays else None}
         text = self._file.append({**head, **about, **drawn, "sha256": sha256})
-        self._known.put(pair.followup, bytes.fromhex(sha256))
+        self._known.put(pair.followup, _digest(sha256))
         return text
+
+    def forget_before(self, episode: int, bundle: int) -> None:
+        """Forget follow-ups before a bundle of an episode: none of them comes again, as of live input."""
+        self._known.forget_before(episode, bundle)
 
     def close(self) -> None:
         """Close the file."""
@@ -107,9 +113,9 @@ class Ledger:
     def _is_recorded(self, pair: Pair, both: str) -> bool:
         """Tell whether this very follow-up is recorded already. Raises InfrastructureError: another one is."""
         known = self._known.get(pair.followup)
-        if known is not None and known.hex() != both:
+        if known is not None and known != _digest(both):
             raise InfrastructureError(
-                f"{self._file.path}: follow-up {pair.followup} has SHA-256 {both}, was {known.hex()} before; "
+                f"{self._file.path}: follow-up {pair.followup} has SHA-256 {both}, was {known.hex()}… before; "
                 "resume with the same bag, versions and CPU type"
             )
         return known is not None
@@ -203,6 +209,11 @@ def _both(line: dict[str, Any]) -> str:
     """Return the SHA-256 (hex) of a line's follow-up, or of the hashes of it and its baseline together."""
     follow: str = line["sha256"]
     return hashlib.sha256((follow + line["baseline"]["sha256"]).encode()).hexdigest() if "baseline" in line else follow
+
+
+def _digest(sha256: str) -> bytes:
+    """Return what is known of a follow-up while a run goes on: chance gives two the same once in 2^64."""
+    return bytes.fromhex(sha256[: 2 * _DIGEST_BYTES])
 
 
 def _stamps(delay_ns: int, bundle: Bundle) -> dict[str, Any]:

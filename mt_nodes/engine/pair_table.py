@@ -44,6 +44,12 @@ class PairTable:
         block.extend(bytes(max(0, at - len(block))))
         block[at : at + self._size] = value
 
+    def forget_before(self, episode: int, bundle: int) -> None:
+        """Forget episodes before this one, and the blocks of this one that end before a bundle."""
+        block = bundle // _BLOCK
+        for key in [key for key in self._blocks if key[0] < episode or (key[0] == episode and 0 <= key[3] < block)]:
+            del self._blocks[key]
+
     def _place(self, pair: Pair) -> tuple[_Key, int]:
         block, row = (-1, 0) if pair.bundle is None else divmod(pair.bundle, _BLOCK)
         return (pair.episode, pair.relation, pair.draw, block), row * self._size

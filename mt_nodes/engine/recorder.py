@@ -136,14 +136,13 @@ class Recorder:
         listen: Callable[[str], None],
         show: Callable[[Sequence[Verdict], ExecutedPair], None] = lambda verdicts, case: None,
     ) -> None:
-        self._run = run
-        self._listen, self._show = listen, show
+        self._run, self._listen, self._show = run, listen, show
         self._journal = Journal(run.out / "result.jsonl")
         self._ledger, self._scores = Ledger(run.out), ScoreFile(run.out)
         self._evidence = Background()
         self._limit = EvidenceLimit(run.most_evidence, self._pairs_with_evidence())
         self._worst = WorstSoFar()
-        self._made_ms, self._answered_ms = array("d"), array("d")
+        self._made_ms, self._answered_ms = array("f"), array("f")
         self._intensities = UsedIntensities(run.out)
         #: Whether nothing was judged before: the run is no resumed one.
         self.fresh = not len(self._journal)
@@ -207,13 +206,18 @@ class Recorder:
         """Journal verdicts over sequences; keep what violated ones were judged by. Returns those that are new."""
         for verdict, stretches in series_verdicts:
             if not self.done(verdict.pair) and self._takes_evidence(verdict):
-                self._evidence.do(write_stretches, series_file(self._run.out, verdict.pair), stretches)
+                self.later(write_stretches, series_file(self._run.out, verdict.pair), stretches)
         return self.verdicts([verdict for verdict, _ in series_verdicts], None)
 
     def episode(self, pair: Pair, draws: Sequence[Draw], sha256: str, about: Mapping[str, Any]) -> None:
         """Record what a follow-up of the closed loop drove; see :meth:`mt_nodes.engine.ledger.Ledger.episode`."""
         if (line := self._ledger.episode(pair, draws, sha256, about)) is not None:
             self._listen(line)
+
+    def forget_before(self, episode: int, bundle: int) -> None:
+        """Forget pairs before a bundle of an episode, so that memory does not grow with a run that is never resumed."""
+        self._journal.forget_before(episode, bundle)
+        self._ledger.forget_before(episode, bundle)
 
     def death(self, error: StackError) -> None:
         """Keep that the stack died."""
@@ -312,8 +316,5 @@ def owed(recorder: ResultSink, offer: Offer, episode: Episode, schedule: Schedul
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float]:
-    if not values:
-        return {}
-    p50, p95, p99 = np.percentile(values, [50, 95, 99])
-    named: Mapping[str, float] = {"p50": p50, "p95": p95, "p99": p99, "max": max(values)}
-    return {name: round(float(value), 3) for name, value in named.items()}
+    found = np.percentile(values, [50, 95, 99, 100]) if values else ()
+    return {name: round(float(value), 3) for name, value in zip(("p50", "p95", "p99", "max"), found, strict=False)}

@@ -150,7 +150,7 @@ class LiveTaps:
             with suppress(MtError):  # what is not known is told of the pairs that need it
                 transforms = self._frames.take(data, static)
                 if not static:
-                    self._reader.track.add_transforms(transforms)
+                    self._reader.track.add_transforms(transforms, time.monotonic())
 
         return received
 
@@ -163,7 +163,7 @@ class LiveTaps:
                 self._node.create_subscription(kind, topic, take, qos.LIVE_BURSTS, raw=True)
 
     def _odometry_received(self, topic: str, data: bytes) -> None:
-        self._reader.track.take(Wire(topic, ODOMETRY_TYPE, 0, data))
+        self._reader.track.take(Wire(topic, ODOMETRY_TYPE, 0, data, came_s=time.monotonic()))
 
     def _look(self) -> None:
         try:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.environment import use_enclave
+from mt_nodes.base.environment import return_freed_memory, use_enclave
 from mt_nodes.base.errors import ExitCode, MtError
 from mt_nodes.base.processes import Flag, die_with_parent, nobody_left_behind
 from mt_nodes.nodes.node_help import node_parser
@@ -71,6 +71,7 @@ def run_suite(
     signal.signal(signal.SIGTERM, _interrupt)
     die_with_parent()
     use_enclave(name)
+    return_freed_memory()
     events = ProgressEvents(given.events)
     try:
         if events.unheard:  # it ended before we asked to be told

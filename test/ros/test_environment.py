@@ -216,6 +216,37 @@ def test_a_lock_directory_that_others_may_write_to_is_refused(own_places: Path) 
 # --- shared memory
 
 
+FREES = """
+import time
+from mt_nodes.base import environment
+
+def memory_kb():
+    return next(int(row.split()[1]) for row in open("/proc/self/status") if row.startswith("RssAnon"))
+
+environment.keep_freed_memory()
+environment.RETURN_EVERY_S = 0.01
+pages = [(bytes(60_000), bytes(400)) for _ in range(1_000)]
+between = [small for _, small in pages]  # of what lies between these the system gets nothing by itself
+full_kb = memory_kb()
+del pages
+assert memory_kb() > full_kb - 10_000, "nothing to return"
+if RETURNS:
+    environment.return_freed_memory()
+    environment.return_freed_memory()
+ends_s = time.monotonic() + 10.0 * RETURNS
+while memory_kb() > full_kb - 40_000 and time.monotonic() < ends_s:
+    time.sleep(0.01)
+print(memory_kb() > full_kb - 40_000)
+"""
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_freed_memory_goes_back_to_the_system(returns: bool) -> None:
+    code = f"RETURNS = {returns}\n{FREES}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == f"{not returns}\n", done.stderr
+
+
 def make_segment(place: Path, name: str, age_s: float = 60.0, lock: bool = True) -> Path:
     segment = place / name
     segment.write_bytes(b"x" * 1000)

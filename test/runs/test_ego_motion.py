@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -177,6 +178,19 @@ def test_an_imu_alone_gives_a_turn_rate_and_no_position() -> None:
     motion = track.at(replace(bare(drive()[0], track), clouds=()))
     assert motion and motion.pose is None and motion.origin == "imu" and motion.yaw_rate_radps == 0.25
     assert "no cloud" in track.reason and "provide /tf" in track.reason
+
+
+def test_nobody_who_asks_for_motion_lets_live_odometry_pile_up() -> None:
+    track, at_s = EgoTrack(), 0.0
+    tracemalloc.start()
+    for number in range(8_000):
+        at_s = 0.1 * number
+        track.take(Wire("/odometry", "nav_msgs/msg/Odometry", 0, bytes(720), came_s=at_s))
+        track.add_transforms([], at_s)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 200_000  # ten seconds of them
+    assert len(track._awaited()) == 2 * 101
 
 
 def test_a_bundle_takes_its_motion_to_another_process_and_leaves_the_estimator() -> None:

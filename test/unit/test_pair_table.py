@@ -53,3 +53,26 @@ def test_pairs_of_short_episodes_take_little_more() -> None:
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert grown < 80 * pairs
+
+
+@given(st.lists(PAIRS), st.integers(0, 3), st.integers(0, 600))
+def test_what_comes_later_is_not_forgotten(pairs: list[Pair], episode: int, bundle: int) -> None:
+    table = PairTable(2)
+    for pair in pairs:
+        table.put(pair, b"ab")
+    table.forget_before(episode, bundle)
+    assert all(pair in table for pair in pairs if (pair.episode, pair.bundle or 0) >= (episode, bundle))
+    assert all(pair in table for pair in pairs if pair.episode == episode and pair.bundle is None)
+    assert not any(pair in table for pair in pairs if pair.episode < episode)
+
+
+def test_who_forgets_does_not_grow() -> None:
+    table = PairTable(8)
+    tracemalloc.start()
+    for number in range(100_000):
+        episode, bundle = divmod(number, 30_000)
+        table.put(Pair(episode, bundle, "identity"), b"\1" * 8)
+        table.forget_before(episode, bundle)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 10_000

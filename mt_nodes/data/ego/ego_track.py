@@ -8,6 +8,7 @@ integrating accelerations twice is metres off within seconds.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from mt_nodes.data.ego.ego_motion import (
 )
 from mt_nodes.data.ego.keyframe import LostTrack
 from mt_nodes.data.ego.lidar_track import LidarTrack
-from mt_nodes.data.ego.published_motion import PoseSource, PublishedMotion
+from mt_nodes.data.ego.published_motion import HISTORY_S, PoseSource, PublishedMotion
 from mt_nodes.data.transforms import Matrix, Transform, inverse
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ class EgoTrack:
         self.reason = ""
         self.upcoming: Callable[[int], Cloud | None] = lambda stamp_ns: None
         self.look_ahead: Callable[[Bundle], tuple[Bundle, ...]] = lambda bundle: ()
-        self._pending: deque[Wire | list[Transform]] = deque(maxlen=_MOST_MESSAGES)
+        #: With the arrival in s (monotonic) of live ones, infinity for recorded ones.
+        self._pending: deque[tuple[float, Wire | list[Transform]]] = deque(maxlen=_MOST_MESSAGES)
+        self._arrival = threading.Lock()
         self._published = PublishedMotion()
         self._lock = threading.RLock()
         self._active = self._looks_ahead = False
@@ -85,11 +88,11 @@ class EgoTrack:
     def take(self, wire: Wire) -> None:
         """Take a message if it is of odometry or an IMU; it is decoded when it is needed."""
         if wire.type in published_motion.TYPES:
-            self._pending.append(wire)
+            self._await(wire, wire.came_s)
 
-    def add_transforms(self, transforms: list[Transform]) -> None:
-        """Take moving transforms."""
-        self._pending.append(transforms)
+    def add_transforms(self, transforms: list[Transform], came_s: float | None = None) -> None:
+        """Take moving transforms; ``came_s`` as of :class:`~mt_nodes.data.messages.Wire`."""
+        self._await(transforms, came_s)
 
     def observe(self, bundle: Bundle) -> None:
         """Show the next bundle; it costs nothing unless motion is in use."""
@@ -119,6 +122,19 @@ class EgoTrack:
             motion, self.reason = self._known[bundle.index]
             return motion
 
+    def _await(self, message: Wire | list[Transform], came_s: float | None) -> None:
+        """Keep a message until somebody asks; of live ones only as many as poses are stored of anyway."""
+        with self._arrival:
+            self._pending.append((math.inf if came_s is None else came_s, message))
+            while came_s is not None and self._pending[0][0] < came_s - HISTORY_S:
+                self._pending.popleft()
+
+    def _awaited(self) -> list[Wire | list[Transform]]:
+        with self._arrival:
+            messages = [message for _, message in self._pending]
+            self._pending.clear()
+        return messages
+
     def _restart(self, bundle: Bundle) -> None:
         self._known.clear()
         self._episode = bundle.episode
@@ -136,8 +152,7 @@ class EgoTrack:
 
     def _estimate(self, bundle: Bundle) -> tuple[EgoMotion | None, str]:
         """Return the motion at the next bundle, and why it has no pose."""
-        waiting = [self._pending.popleft() for _ in range(len(self._pending))]
-        self._published.take(waiting, bundle.transforms)
+        self._published.take(self._awaited(), bundle.transforms)
         reason = self._choose(bundle)
         motion = self._of_lidar(bundle) if self._chosen is None else self._of_published(self._chosen, bundle)
         if motion is None and self._chosen is not None:

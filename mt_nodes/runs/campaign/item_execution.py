@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.environment import keep_freed_memory
+from mt_nodes.base.environment import keep_freed_memory, return_freed_memory
 from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.base.jsonl import seal
 from mt_nodes.base.processes import wait_until
@@ -83,6 +83,7 @@ def _carried_out(item: CampaignItem, scratch: Path, lock: int) -> dict[str, Any]
     if run.request.transport == "inprocess":
         (out / "console.log").touch()
         keep_freed_memory()
+        return_freed_memory()
         return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
     suite = suite_process(out, os.environ)
     return in_suite(suite, suite_stop_s(run.stack), lambda event: None, "the campaign goes on with it", [lock])

@@ -146,6 +146,7 @@ class LiveJudge:
     def take(self, instant: Instant) -> None:
         """Take in what both arms said to an instant, and judge it if it was tested."""
         self._look_for_missed(instant.bundle)
+        self._recorder.forget_before(instant.place.episode, instant.place.index)  # none comes again
         source, followups = instant.answers()
         turn, prepared = instant.turn, instant.prepared
         if turn is not None:
