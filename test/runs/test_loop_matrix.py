@@ -38,7 +38,7 @@ FAULTS = {
 #: Faults by which the planner drives as badly in both worlds: a relation compares two drives, and finds no difference.
 ALIKE_IN_BOTH = {"all_taken_to_stand"}
 #: Faults of the careful driver, which relations of traffic rules tell: test_rule_decisions.
-TOLD_BY_RULES = {"only_own_lane_counts", "signs_unseen", "weather_unnoticed"}
+TOLD_BY_RULES = {"blind_to", "light_confused", "only_own_lane_counts", "signs_unseen", "weather_unnoticed"}
 #: Half as many columns as usual: twice as quick.
 LIDAR = replace(hdl_64e(), azimuths=900)
 

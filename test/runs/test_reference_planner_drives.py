@@ -276,6 +276,7 @@ def acts_at_once(drive: Drive) -> bool:
 
 SCENES = {
     "all_taken_to_stand": street(crossing("a", 75.0, 45.0, 2.5)),
+    "blind_to": street(standing("a", 70.0, 0.2), seconds=12.0),
     "bystanders_feared": street(standing("a", 120.0, -5.8), seconds=8.0),
     "class_ranking_inverted": unavoidable(["adult"], ["boar"]),
     "cruise_by_count": street(*walkers(), seconds=8.0),
@@ -283,6 +284,7 @@ SCENES = {
     "evades_to_the_left": street(over_the_line(), road="two_way"),
     "hidden_forgotten": street(*behind_a_van()),
     "keeps_lane_whoever_is_in_it": unavoidable(["adult"] * 3, ["adult"]),
+    "light_confused": street(x_m=240.0, seconds=4.0, **light(("green", 60.0))),
     "lights_blurred_at_speed": street(x_m=240.0, seconds=10.0, **light(("red", 60.0))),
     "limits_unread": street(road="bend", speed_mps=9.0, seconds=5.0),
     "looks_ahead_by_count": street(*walkers(12), standing("a", 90.0, 0.2)),
@@ -321,6 +323,7 @@ OUTCOMES: dict[str, Callable[[Drive], bool]] = {
     "evades_into_oncoming": lambda drive: drive.hit == (),
     "evades_to_the_left": lambda drive: drive.hit == () and drive.left_m.max() < 0.1,
     "limits_unread": lambda drive: drive.speed_mps.max() < 9.2,
+    "light_confused": lambda drive: drive.speed_mps.min() > 8.0,
     "lights_blurred_at_speed": lambda drive: drive.trace.ego[-1, 0] + FRONT_M < 297.0,
 }
 

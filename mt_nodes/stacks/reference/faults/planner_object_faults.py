@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,9 @@ from mt_nodes.data.lanes import SignalStates
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
 from mt_nodes.stacks.reference.traffic import Conflict
+
+#: Colours of traffic lights.
+_COLOURS = ("red", "yellow", "green")
 
 
 class BeliefFault(PlannerFault):
@@ -39,6 +42,68 @@ class AllTakenToStand(BeliefFault):
         """Take the velocities away."""
         still = replace(situation.objects, velocity_mps=np.zeros_like(situation.objects.velocity_mps))
         return replace(situation, objects=still)
+
+
+def without_lights(situation: Situation) -> Situation:
+    """Return the situation without traffic lights."""
+    signals = situation.signals
+    return replace(situation, signals=SignalStates.make(signals.frame_id, signals.stamp_ns, (), (), ()))
+
+
+def without_limits(situation: Situation) -> Situation:
+    """Return the situation without speed limits."""
+    route = situation.route
+    return replace(situation, route=replace(route, speed_mps=np.full(len(route.pose), np.nan)))
+
+
+def without_signs(situation: Situation) -> Situation:
+    """Return the situation without signs in the picture."""
+    return replace(situation, sees=replace(situation.sees, sign=False))
+
+
+def without_weather(situation: Situation) -> Situation:
+    """Return the situation with the sight of a clear day."""
+    return replace(situation, sees=replace(situation.sees, sight=1.0))
+
+
+#: Classes of objects that :class:`BlindTo` can be blind to, and what else, with the situation without it.
+CLASSES = ("pedestrian", "cyclist", "animal", "car", "truck", "bus", "motorcycle", "unknown")
+CONDITIONS: Mapping[str, Callable[[Situation], Situation]] = {
+    "light": without_lights,
+    "limit": without_limits,
+    "sign": without_signs,
+    "weather": without_weather,
+}
+
+
+@dataclass(frozen=True)
+class BlindTo(BeliefFault):
+    """It does not perceive one class of objects, or lights, limits, signs or weather, which its data lacked.
+
+    Everything else is perceived as well as before, so tests with other classes do not show it.
+    """
+
+    what: str = param("pedestrian", choices=(*CLASSES, *CONDITIONS), help="what it does not perceive")
+
+    def believed(self, situation: Situation) -> Situation:
+        """Leave it out."""
+        if self.what in CONDITIONS:
+            return CONDITIONS[self.what](situation)
+        return replace(situation, objects=situation.objects.take(situation.objects.label != self.what))
+
+
+@dataclass(frozen=True)
+class LightConfused(BeliefFault):
+    """One colour of traffic lights is taken for another one, as by labels that were swapped in training."""
+
+    shown: str = param("green", choices=_COLOURS, help="what a light shows")
+    taken_for: str = param("red", choices=_COLOURS, help="what it is taken for")
+
+    def believed(self, situation: Situation) -> Situation:
+        """Swap the colour."""
+        signals = situation.signals
+        colour = np.where(signals.colour == self.shown, self.taken_for, signals.colour)
+        return replace(situation, signals=replace(signals, colour=colour))
 
 
 @dataclass(frozen=True)
@@ -75,10 +140,7 @@ class LightsBlurredAtSpeed(BeliefFault):
 
     def believed(self, situation: Situation) -> Situation:
         """Forget all lights when it is faster."""
-        if situation.odometry.speed_mps <= self.speed_mps:
-            return situation
-        signals = situation.signals
-        return replace(situation, signals=SignalStates.make(signals.frame_id, signals.stamp_ns, (), (), ()))
+        return situation if situation.odometry.speed_mps <= self.speed_mps else without_lights(situation)
 
 
 @dataclass(frozen=True)
@@ -90,7 +152,7 @@ class LimitsUnread(BeliefFault):
 
     def believed(self, situation: Situation) -> Situation:
         """Forget the limits."""
-        return replace(situation, route=replace(situation.route, speed_mps=np.full(len(situation.route.pose), np.nan)))
+        return without_limits(situation)
 
 
 @dataclass(frozen=True)
@@ -99,7 +161,7 @@ class SignsUnseen(BeliefFault):
 
     def believed(self, situation: Situation) -> Situation:
         """See no sign."""
-        return replace(situation, sees=replace(situation.sees, sign=False))
+        return without_signs(situation)
 
 
 @dataclass(frozen=True)
@@ -108,7 +170,7 @@ class WeatherUnnoticed(BeliefFault):
 
     def believed(self, situation: Situation) -> Situation:
         """See as on a clear day."""
-        return replace(situation, sees=replace(situation.sees, sight=1.0))
+        return without_weather(situation)
 
 
 @dataclass(frozen=True)
