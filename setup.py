@@ -84,6 +84,7 @@ setup(
     ],
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
+        "carla": ["carla>=0.9.15"],
         # aiohttp: bags by http(s) through fsspec. backports.zstd: what workers send home is packed.
         # cryptography: the key of a cluster that other machines reach. asyncssh: clusters over SSH.
         "cluster": [

@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     repeat = {"type": at_least_one}
     add_fields(parser, request, "stack", "faults", "repeat", "jitter", "seed", "mode", "transport", repeat=repeat)
+    add_fields(parser, request, "simulator", "simulator_settings")
     add_fields(parser, request, "parameters", "strict", "claim_followups", "waivers")
     add_results(parser, "run", table="a table")
     check = "only check a driver (my_driver.py, or a stack): what it receives, what it commands and where it drives"
@@ -73,6 +74,8 @@ def _falsify(args: argparse.Namespace) -> int:
     from mt_nodes.base.jsonl import write_result
     from mt_nodes.runs.loop.falsification import SUMMARY, SearchedParameter, falsify
 
+    if args.simulator:
+        raise UsageError("--falsify: --simulator is not driven in; leave it out to search in the own world")
     if len(args.scenarios) != 1:
         raise UsageError(f"--falsify: got {len(args.scenarios)} scenarios, expected one")
     parameters = [SearchedParameter.parse(text) for text in args.falsify]

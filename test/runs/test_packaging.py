@@ -76,6 +76,7 @@ OPTIONAL = {
     "krippendorff": ("agreement", "krippendorff"),
     "lanelet2": ("maps", "lanelet2"),
     "pyxodr": ("maps", "pyxodr"),
+    "carla": ("carla", "carla"),
     "google": ("awsim", "protobuf"),
     "kiss_icp": ("motion", "kiss-icp"),
     "openai": ("llm", "openai"),

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_drives import SPEED_MPS, box, crossing, pedestrian, setting
-from ros_support import Peer, until
-from ros_types import make
-from std_srvs.srv import Trigger
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.engine.judging import Answer, AnswerStatus
-from mt_nodes.nodes.carla_bridge import PAUSE, PLAY, STEP_ONCE, CarlaBridge, CarlaSettings
-from mt_nodes.nodes.channel import RosChannel
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import Player, play
@@ -42,7 +36,7 @@ from mt_nodes.world.drive.world import World
 
 SCENE = setting(crossing(), duration_s=2.0)
 ORIGIN = Origin(100.0, -50.0, 3.0, 0.5)
-DARK = CarlaSettings(own_lights=True)
+QUICK = {"step_s": 0.1, "timeout_s": 20.0, "origin": ORIGIN, "map_path": "/maps/a.osm", "pace": 0.0}
 
 
 class Local:
@@ -52,8 +46,11 @@ class Local:
         self.step_s, self._hits = step_s, hits or {}
         self.log: list[Any] = []
         self.things: dict[str, SimulatedObject] = {}
-        self.places: dict[str, tuple[Pose, float]] = {}
+        self.places_asked: dict[str, tuple[Pose, float]] = {}
         self.ticks = 0
+
+    def load_map(self, road: str) -> None:
+        self.log.append(road)
 
     def begin(self, ego: Ego) -> None:
         start = EgoState(ego.start.x_m, ego.start.y_m, ego.start.yaw_rad, ego.speed_mps)
@@ -63,7 +60,7 @@ class Local:
         self.things[thing.name] = thing
 
     def move(self, name: str, pose: Pose, speed_mps: float) -> None:
-        self.places[name] = (pose, speed_mps)
+        self.places_asked[name] = (pose, speed_mps)
 
     def weather(self, environment: Environment) -> None:
         self.log.append(environment)
@@ -80,6 +77,10 @@ class Local:
 
     def ego(self) -> EgoState:
         return self._plant.state
+
+    def places(self) -> dict[str, Pose]:
+        standing = {thing.name: thing.pose for thing in self.things.values()}
+        return {**standing, **{name: pose for name, (pose, _) in self.places_asked.items()}}
 
     def collisions(self) -> tuple[str, ...]:
         return (self._hits[self.ticks],) if self.ticks in self._hits else ()
@@ -132,7 +133,9 @@ def test_the_simulator_is_led_where_the_scenario_goes_and_left_as_it_was() -> No
     )
     simulator = Local()
     world = ExternalWorld(scene.scenario, simulator, 0, scene.road)
-    assert simulator.log == [scene.scenario.environment, world.state.signals] and world.state.signals
+    assert (
+        simulator.log == [scene.scenario.road, scene.scenario.environment, world.state.signals] and world.state.signals
+    )
     assert [(t.name, t.kind, t.label, t.moves) for t in simulator.things.values()] == [
         ("crosser", "adult", "pedestrian", True),
         ("carton", "box", "unknown", False),
@@ -141,9 +144,9 @@ def test_the_simulator_is_led_where_the_scenario_goes_and_left_as_it_was() -> No
     while not world.ended:
         world.step(Control(None, steering_rad=0.0, acceleration_mps2=0.0), world.state.time_s + 0.1)
         seen += [world.state.signals] if world.state.signals != seen[-1] else []
-        (pose, speed), row = simulator.places["crosser"], world.state.actors[0]
+        (pose, speed), row = simulator.places_asked["crosser"], world.state.actors[0]
         assert (pose.x_m, pose.y_m, pose.yaw_rad, speed) == pytest.approx(tuple(row), abs=1e-9)
-    assert simulator.log[1:] == seen, "lights are told when they change"
+    assert simulator.log[2:] == seen, "lights are told when they change"
     world.close()
     assert simulator.log[-1] == "end"
 
@@ -171,7 +174,7 @@ def test_what_cannot_be_set_up_leaves_nothing_there() -> None:
     simulator = Small()
     with pytest.raises(UsageError, match="no room"):
         ExternalWorld(SCENE.scenario, simulator, 0, SCENE.road)
-    assert simulator.log == ["end"]
+    assert simulator.log == ["straight", "end"]
 
 
 ANGLE, PLACE = st.floats(-3.1, 3.1), st.floats(-1e4, 1e4)
@@ -258,7 +261,7 @@ def server(ending: ExitStack) -> Server:
 
 
 def traffic(server: Server, ending: ExitStack, **given: Any) -> TrafficSimulator:
-    settings = TrafficSettings(server.endpoint, **{"step_s": 0.1, "timeout_s": 20.0, "origin": ORIGIN, **given})
+    settings = TrafficSettings(server.endpoint, **{**QUICK, **given})
     made = TrafficSimulator(settings)
     ending.callback(made.close)
     return made
@@ -277,11 +280,14 @@ def test_what_is_sent_has_the_published_field_numbers() -> None:
     assert lights.SerializeToString() == b"\x5a\x05\x0a\x03\x08\xac\x02"
 
 
+ASSETS = {"ego": "lexus", "car": "taxi", "pedestrian": "human", "unknown": "carton"}
+
+
 def test_a_drive_in_a_traffic_simulator(server: Server, ending: ExitStack) -> None:
     scene = setting(
         crossing(within_m=80.0), Actor("ahead", "car", Pose(90.0, 0.0)), duration_s=0.5, obstacles=(box(80.0),)
     )
-    simulator = traffic(server, ending, assets={"ego": "lexus", "car": "taxi"}, map_path="/maps/somewhere.osm")
+    simulator = traffic(server, ending, assets=ASSETS, map_path="/maps/somewhere.osm")
     world = ExternalWorld(scene.scenario, simulator, 0, scene.road)
     assert server.names() == [
         "initialize",
@@ -289,6 +295,7 @@ def test_a_drive_in_a_traffic_simulator(server: Server, ending: ExitStack) -> No
     ]
     begun, ego, crosser, ahead, carton = (getattr(r, r.WhichOneof("what")) for r in server.asked)
     assert (begun.step_time, begun.lanelet2_map_path, begun.realtime_factor) == (0.1, "/maps/somewhere.osm", 1.0)
+    assert begun.HasField("initialize_ros_time"), "AWSIM reads it unasked"
     assert (ego.is_ego, ego.asset_key, ego.initial_speed, ahead.is_ego, ahead.asset_key) == (
         *(True, "lexus", SPEED_MPS),
         *(False, "taxi"),
@@ -379,213 +386,86 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
         api._classes.cache_clear()
 
 
-# --- CARLA
+# --- a simulator that does nothing
 
 
-@dataclass
-class FakeBridge:
-    """CARLA's ROS bridge as far as it is spoken to: what it does with messages, without topics in between.
+class Idle(Local):
+    """Answers everything, and does not do one thing."""
 
-    The ego goes straight on by throttle; who is put onto it collides.
-    """
+    def __init__(self, leaves_out: str) -> None:
+        super().__init__()
+        self._leaves_out = leaves_out
 
-    late_steps: int = 0
-    refuse: str = ""
-    silent: bool = False
-    sent: list[tuple[str, Any]] = field(default_factory=list)
-    asked: list[Any] = field(default_factory=list)
-    heard: dict[str, Callable[[Any], None]] = field(default_factory=dict)
-    poses: dict[str, Any] = field(default_factory=dict)
-    objects: dict[int, Any] = field(default_factory=dict)
-    speed_mps: float = 0.0
-    steps: int = 0
+    def begin(self, ego: Ego) -> None:
+        super().begin(replace(ego, start=replace(ego.start, x_m=50.0)) if self._leaves_out == "start" else ego)
 
-    def make(self, type_name: str) -> Any:
-        if "/srv/" in type_name:
-            return make(f"{type_name.replace('/srv/', '/msg/')}Request")
-        return make(type_name)
+    def tick(self) -> None:
+        if self._leaves_out != "ticks":
+            super().tick()
 
-    def send(self, topic: str, message: Any) -> None:
-        self.sent.append((topic, message))
-        if topic.endswith("/set_transform"):
-            self.poses[topic.split("/")[2]] = message
-        elif topic.endswith("/set_target_velocity"):
-            self.speed_mps = message.linear.x
-        elif topic == "/carla/control" and message.command == STEP_ONCE:
-            self._step()
+    def drive(self, acceleration_mps2: float, steering_rad: float) -> None:
+        self._asked = (-9.0, 0.0) if self._leaves_out == "commands" else (acceleration_mps2, steering_rad)
 
-    def hear(self, topic: str, type_name: str, take: Callable[[Any], None]) -> None:
-        self.heard[topic] = take
-
-    def call(self, service: str, request: Any) -> Any:
-        self.asked.append(request)
-        if service == "/carla/destroy_object":
-            return SimpleNamespace(success=self.objects.pop(request.id, None) is not None)
-        if request.type == self.refuse:
-            return SimpleNamespace(id=-1, error_string="no such blueprint")
-        id_ = 20 + len(self.asked)
-        self.objects[id_] = request
-        if not request.attach_to:
-            self.poses[request.id] = request.transform
-        return SimpleNamespace(id=id_, error_string="")
-
-    def wait(self, happened: Callable[[], bool], limit_s: float) -> bool:
-        return happened()
-
-    def forget(self, topics: Callable[[str], bool]) -> None:
-        self.heard = {topic: take for topic, take in self.heard.items() if not topics(topic)}
-
-    def close(self) -> None:
-        pass
-
-    def _step(self) -> None:
-        self.steps += 1
-        if self.silent or self.steps <= self.late_steps:
-            return
-        ego = self.poses["ego_vehicle"]
-        yaw = 2.0 * math.atan2(ego.orientation.z, ego.orientation.w)
-        ego.position.x += self.speed_mps * 0.05 * math.cos(yaw)
-        ego.position.y += self.speed_mps * 0.05 * math.sin(yaw)
-        for id_, request in self.objects.items():
-            pose = self.poses.get(request.id)
-            if request.id != "ego_vehicle" and pose is not None and not request.attach_to:
-                away = math.hypot(pose.position.x - ego.position.x, pose.position.y - ego.position.y)
-                if away < 3.0:
-                    event = make("carla_msgs/msg/CarlaCollisionEvent", other_actor_id=id_)
-                    self.heard["/carla/ego_vehicle/collision"](event)
-        odometry = make("nav_msgs/msg/Odometry")
-        odometry.pose.pose = ego
-        odometry.twist.twist.linear.x = self.speed_mps
-        odometry.twist.twist.angular.z = 0.1
-        self.heard["/carla/ego_vehicle/odometry"](odometry)
-
-    def last(self, topic: str) -> Any:
-        return [message for name, message in self.sent if name == topic][-1]
+    def places(self) -> dict[str, Pose]:
+        if self._leaves_out == "bodies":
+            return {}
+        if self._leaves_out == "moves":
+            return {thing.name: thing.pose for thing in self.things.values()}
+        return super().places()
 
 
-def test_a_drive_in_carla() -> None:
-    scene = setting(
-        crossing(within_m=80.0),
-        duration_s=0.5,
-        obstacles=(box(80.0),),
-        environment=Environment(16.0, rain=0.4, fog=0.25),
+@pytest.mark.parametrize(
+    ("leaves_out", "why"),
+    [
+        ("ticks", "the simulator's ego has not moved 3 s after it should have: nothing shows that"),
+        ("bodies", "the simulator does not have '(carton|crosser)', which was spawned there"),
+        ("moves", r"the simulator has 'crosser' at .*, where it was put"),
+        ("start", r"the simulator's ego begins at \(50.1, .*, 30.1 m from its start"),
+    ],
+)
+def test_a_simulator_that_does_nothing_is_told(leaves_out: str, why: str) -> None:
+    scene = setting(crossing(within_m=80.0), duration_s=8.0, obstacles=(box(150.0),))
+    world = ExternalWorld(scene.scenario, Idle(leaves_out), 0, scene.road)
+    with pytest.raises(InfrastructureError, match=why):
+        while not world.ended:
+            world.step(Control(None, steering_rad=0.0, speed_mps=SPEED_MPS), world.state.time_s + 0.1)
+
+
+def test_an_ego_that_never_moves_ends_in_no_result() -> None:
+    scene = setting(duration_s=1.0)
+    still = replace(scene.scenario, ego=replace(scene.scenario.ego, speed_mps=0.0))
+    world = ExternalWorld(still, Idle("commands"), 0, scene.road)
+    with pytest.raises(InfrastructureError, match=r"has not moved in the whole episode: .* so nothing was tested"):
+        world.step(Control(None, steering_rad=0.0, acceleration_mps2=0.0), 1.0)
+
+
+def test_frames_are_sent_no_faster_than_time(server: Server, ending: ExitStack) -> None:
+    clock = [0.0]
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        clock[0] += seconds
+
+    simulator = TrafficSimulator(
+        TrafficSettings(server.endpoint, step_s=0.1, map_path="/m.osm", pace=0.5), lambda: clock[0], wait
     )
-    bridge = FakeBridge(late_steps=2)
-    simulator = CarlaBridge(bridge, CarlaSettings(origin=ORIGIN, own_lights=True))
-    world = ExternalWorld(scene.scenario, simulator, 0, scene.road)
-    spawned = [(request.type, request.id) for request in bridge.asked]
-    assert spawned == [
-        ("vehicle.tesla.model3", "ego_vehicle"),
-        ("sensor.pseudo.odom", "odometry"),
-        ("sensor.other.collision", "collision"),
-        ("actor.pseudo.control", "control"),
-        ("walker.pedestrian.0001", "crosser"),
-        ("actor.pseudo.control", "control"),
-        ("static.prop.box01", "carton"),
-    ]
-    ego_id, walker_id = 21, 25
-    assert [request.attach_to for request in bridge.asked] == [0, ego_id, ego_id, ego_id, 0, walker_id, 0]
-    start, place = scene.scenario.ego.start, bridge.asked[0].transform.position
-    middle = ORIGIN.to_simulator(start, (3.8 - 1.1) / 2.0)
-    assert (place.x, place.y, place.z) == pytest.approx((middle.x_m, middle.y_m, 3.0))
-    weather = bridge.last("/carla/weather_control")
-    assert (weather.precipitation, weather.wetness, weather.fog_density) == pytest.approx((40.0, 40.0, 25.0))
-    assert weather.sun_altitude_angle == pytest.approx(20.7, abs=0.1) and 180.0 < weather.sun_azimuth_angle < 270.0
-    world.step(Control(None, steering_rad=0.1, acceleration_mps2=1.5), 0.1)
-    assert bridge.steps == 3 + 2, "until it is there, and one for each step of the world"
-    command = bridge.last("/carla/ego_vehicle/vehicle_control_cmd")
-    assert (command.throttle, command.brake) == pytest.approx((0.5, 0.0))
-    assert command.steer == pytest.approx(-0.1 / math.radians(70)), "to the right is positive"
-    assert (world.state.ego.x_m, world.state.ego.y_m) == pytest.approx((start.x_m + SPEED_MPS * 0.1, start.y_m))
-    assert world.state.ego.yaw_rad == pytest.approx(start.yaw_rad) and world.state.ego.speed_mps == SPEED_MPS
-    put, row = bridge.poses["crosser"], world.state.actors[0]
-    there = ORIGIN.to_simulator(Pose(*row[:3]))
-    assert (put.position.x, put.position.y) == pytest.approx((there.x_m, there.y_m), abs=1e-9)
-    world.step(Control(None, steering_rad=0.0, acceleration_mps2=-4.5), 0.2)
-    assert bridge.last("/carla/ego_vehicle/vehicle_control_cmd").brake == pytest.approx(0.5)
-    world.close()
-    assert bridge.objects.keys() == {22, 23, 24, 26}, "what is attached goes with whom it is attached to"
-    commands = [m.command for topic, m in bridge.sent if topic == "/carla/control"]
-    assert (commands[0], commands[-1]) == (PAUSE, PLAY) and bridge.heard == {}
+    ending.callback(simulator.close)
+    simulator.load_map("bridge")
+    simulator.begin(Ego(Pose(0.0, 0.0)))
+    for late_s in (0.0, 0.05, 0.5, 0.0):
+        clock[0] += late_s
+        simulator.tick()
+    assert waits == pytest.approx([0.0, 0.15, 0.0, 0.2])
+    assert server.asked[0].initialize.realtime_factor == 0.5
 
 
-def test_carla_tells_whom_the_ego_hits() -> None:
-    scene = setting(pedestrian(7.6), duration_s=2.0)
-    world = ExternalWorld(scene.scenario, CarlaBridge(FakeBridge(), DARK), 0, scene.road)
-    while not world.ended:
-        world.step(Control(None, steering_rad=0.0, speed_mps=SPEED_MPS), world.state.time_s + 0.05)
-    [hit] = world.collisions
-    assert world.ended == "collision" and (hit.name, hit.kind, hit.side) == ("walker", "adult", "")
-
-
-def test_what_carla_cannot_show_or_do_is_told() -> None:
-    lit = setting()
-    with pytest.raises(UsageError, match="CARLA's cannot be set over its ROS bridge; choose a map without lights, or"):
-        ExternalWorld(lit.scenario, CarlaBridge(FakeBridge(), CarlaSettings()), 0, lit.road)
-    deer = setting(Actor("bambi", "deer", Pose(80.0, 0.0)))
-    with pytest.raises(UsageError, match="bambi: no blueprint of CARLA for a deer; name one: "):
-        ExternalWorld(deer.scenario, CarlaBridge(FakeBridge(), DARK), 0, deer.road)
-    named = replace(DARK, blueprints={"deer": "static.prop.deer"})
-    ExternalWorld(deer.scenario, CarlaBridge(FakeBridge(), named), 0, deer.road)
-    with pytest.raises(InfrastructureError, match="cannot be spawned as bambi: no such blueprint"):
-        ExternalWorld(deer.scenario, CarlaBridge(FakeBridge(refuse="static.prop.deer"), named), 0, deer.road)
-    mute = ExternalWorld(
-        SCENE.scenario, CarlaBridge(FakeBridge(silent=True), replace(DARK, timeout_s=3.0)), 0, SCENE.road
-    )
-    with pytest.raises(InfrastructureError, match="no odometry of the ego within 3 s"):
-        mute.step(None, 0.1)
-    bridge = FakeBridge()
-    late = ExternalWorld(SCENE.scenario, CarlaBridge(bridge, DARK), 0, SCENE.road)
-    late.step(None, 0.1)
-    bridge.silent = True
-    with pytest.raises(InfrastructureError, match="no odometry of a step within 30 s"):
-        late.step(None, 0.2)
-
-
-# --- topics and services by name
-
-
-@pytest.fixture
-def channel(domains: tuple[int, ...]) -> Iterator[RosChannel]:
-    made = RosChannel(domains[1], timeout_s=0.3)
-    yield made
-    made.close()
-
-
-def test_a_channel_carries_messages_and_requests(channel: RosChannel, domains: Any, ending: ExitStack) -> None:
-    channel._timeout_s = 60.0
-    peer, heard = Peer(ending, domains[1]), []
-    came = peer.listen("std_msgs/msg/String", "/there")
-
-    def serve(request: Any, response: Any) -> Any:
-        response.success, response.message = True, "done"
-        return response
-
-    peer.node.create_service(Trigger, "/serve", serve)
-    message = channel.make("std_msgs/msg/String")
-    message.data = "hello"
-    channel.send("/there", message)
-    assert came.wait(1)[0].data == "hello"
-    response = channel.call("/serve", channel.make("std_srvs/srv/Trigger"))
-    assert (response.success, response.message) == (True, "done")
-    channel.hear("/here", "std_msgs/msg/String", heard.append)
-    publisher = peer.publisher("std_msgs/msg/String", "/here")
-
-    def said() -> bool:
-        publisher.publish(message)
-        return channel.wait(lambda: bool(heard), 0.2)
-
-    until(said)
-    channel.forget(lambda topic: topic in ("/here", "/there"))
-    assert not channel._publishers and not channel._subscriptions
-
-
-def test_nobody_at_the_other_end_is_told(channel: RosChannel, domains: Any) -> None:
-    where = f"simulator in ROS domain {domains[1]}: "
-    with pytest.raises(InfrastructureError, match=f"{where}nobody subscribes to /nowhere within 0.3 s"):
-        channel.send("/nowhere", channel.make("std_msgs/msg/String"))
-    with pytest.raises(InfrastructureError, match=f"{where}nobody offers /nowhere within 0.3 s"):
-        channel.call("/nowhere", channel.make("std_srvs/srv/Trigger"))
-    with pytest.raises(UsageError, match="package carla_msgs is missing; build https"):
-        channel.make("carla_msgs/srv/SpawnObject")
-    assert not channel.wait(lambda: False, 0.0)
+def test_a_map_and_models_that_the_simulator_lacks_are_told(server: Server, ending: ExitStack) -> None:
+    simulator = traffic(server, ending, map_path="", assets={"ego": "lexus"})
+    with pytest.raises(UsageError, match=r"map 'bridge': expected a Lanelet2 file \(.osm\), or map_path"):
+        simulator.load_map("bridge")
+    simulator.load_map("/maps/town.osm@35.0,139.0")
+    simulator.begin(Ego(Pose(0.0, 0.0)))
+    assert server.asked[0].initialize.lanelet2_map_path == "/maps/town.osm"
+    with pytest.raises(UsageError, match="assets: none for truck or truck; name a model that the simulator has"):
+        simulator.spawn(SimulatedObject("a", "truck", "truck", Pose(1.0, 1.0), (8.0, 2.5, 3.5)))

@@ -83,6 +83,8 @@ class DriveArchive:
         return sha256_of_trace(trace)
 
     def _observations(self, planned: PlannedEpisode, side: Side, offer: Offer | None) -> list[Bundle]:
+        if self._run.request.simulator:
+            return []  # what was seen is made by driving again, and our world is not the simulator's
         rows = len(side.played.commands)
         rows_to_show = {round(i * (rows - 1) / (LOOKS - 1)) for i in range(LOOKS)}
         player = self._make(planned, side.setting, None, offer)

@@ -26,8 +26,10 @@ from mt_nodes.runs.loop.drive_judging import EpisodeJudge, without_followup
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import PlayedEpisode, Player, Side, WorldSensors, play
 from mt_nodes.runs.loop.followup_world import changed
+from mt_nodes.runs.loop.other_simulators import open_simulator
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
 from mt_nodes.runs.replay.execute import Arms, play_to_end, record_run
+from mt_nodes.world.drive.external import ExternalWorld, Simulator
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
 
@@ -50,11 +52,13 @@ def execute(
 
     def conduct(recorder: Recorder) -> dict[str, Any]:
         def begin(ending: ExitStack) -> Callable[[], None]:
+            simulator = open_simulator(run.request, ending)
             source, followup = open_arms(ending)
             start(source, followup)
             archive = DriveArchive(run, recorder, partial(player_of, run))
             claims = ClaimJudge(recorder) if run.only is None else None
-            return Conductor(run, recorder, archive.keep, progress, source, followup, claims=claims).run
+            arms = (source, followup)
+            return Conductor(run, recorder, archive.keep, progress, *arms, claims=claims, simulator=simulator).run
 
         return play_to_end(run.out, begin, recorder.death)
 
@@ -78,7 +82,7 @@ class Conductor:
         keep: takes in a pair of drives; returns the verdicts that are new.
         progress: called with each group of verdicts.
         source, followup: arms, ready. fresh: whether nothing was played in them since they were started.
-        claims: judges the claims about drives; None: nobody does.
+        claims: judges the claims about drives; None: nobody does. simulator: in which is driven; None: the own world.
     """
 
     def __init__(
@@ -92,7 +96,9 @@ class Conductor:
         *,
         fresh: bool = True,
         claims: ClaimJudge | None = None,
+        simulator: Simulator | None = None,
     ) -> None:
+        self._player = partial(player_of, run, simulator=simulator)
         self._run, self._progress, self._recorder, self._keep = run, progress, recorder, keep
         self._source, self._followup, self._fresh = source, followup, fresh
         #: Whether an episode broke off, so that what an arm was asked last is no concern of the next one.
@@ -113,7 +119,7 @@ class Conductor:
         return all(self._recorder.done(offer.series_pair(planned.number, judge)) for judge in offer.judges)
 
     def _two_pass(self, planned: PlannedEpisode, owed: Sequence[Offer]) -> None:
-        played = self._play(planned, owed, [player_of(self._run, planned, planned.setting, self._source)])
+        played = self._play(planned, owed, [partial(self._player, planned, planned.setting, self._source)])
         if played is None:
             return
         (source,) = played
@@ -121,7 +127,7 @@ class Conductor:
         before = Side(planned.setting, source, f"{planned.number}.source")
         for offer in owed:
             if (changed_world := self._changed(planned, offer, source)) is not None:
-                changes = player_of(self._run, planned, changed_world.setting, self._followup, offer)
+                changes = partial(self._player, planned, changed_world.setting, self._followup, offer)
                 if (played := self._play(planned, [offer], [changes])) is not None:
                     self._conclude(planned, offer, changed_world, before, played[0])
 
@@ -129,8 +135,8 @@ class Conductor:
         if (changed_world := self._changed(planned, offer)) is None:
             return
         players = [
-            player_of(self._run, planned, planned.setting, self._source),
-            player_of(self._run, planned, changed_world.setting, self._followup, offer),
+            partial(self._player, planned, planned.setting, self._source),
+            partial(self._player, planned, changed_world.setting, self._followup, offer),
         ]
         if (played := self._play(planned, [offer], players)) is None:
             return
@@ -160,14 +166,16 @@ class Conductor:
         return changed_world
 
     def _play(
-        self, planned: PlannedEpisode, offers: Sequence[Offer], players: Sequence[Player]
+        self, planned: PlannedEpisode, offers: Sequence[Offer], makers: Sequence[Callable[[], Player]]
     ) -> list[PlayedEpisode] | None:
         """Play episodes with fresh arms; None if the stack raised an exception, which ends these pairs.
 
-        A stack that dies or hangs ends the run, and the pairs say so.
+        A stack that dies or hangs ends the run, and the pairs say so; so does a simulator that does not do its part.
         """
-        arms = [player.arm for player in players if player.arm is not None]
+        players: list[Player] = []
         try:
+            players += (make() for make in makers)
+            arms = [player.arm for player in players if player.arm is not None]
             if self._worn or not (self._fresh or self._run.stack.stateless):
                 restart(*arms)
             self._fresh = self._worn = False
@@ -184,6 +192,9 @@ class Conductor:
             self._recorder.death(error)
             self._worn = True
             return None
+        finally:
+            for player in players:
+                player.world.close()
 
     def _judge_claims(
         self, planned: PlannedEpisode, played: PlayedEpisode, setting: Setting | None = None, of: str = ""
@@ -211,15 +222,30 @@ class Conductor:
 
 
 def player_of(
-    run: ScenarioRun, planned: PlannedEpisode, setting: Setting, arm: Arm | None, offer: Offer | None = None
+    run: ScenarioRun,
+    planned: PlannedEpisode,
+    setting: Setting,
+    arm: Arm | None,
+    offer: Offer | None = None,
+    simulator: Simulator | None = None,
 ) -> Player:
-    """Return what plays an episode in a setting, the source's where there is no offer."""
+    """Return what plays an episode in a setting, the source's where there is no offer.
+
+    ``simulator``: that of the run, in which the ego drives; what drives no ego (``arm`` is None) needs none.
+    Raises UsageError: the run is one in another simulator, and it is not there. InfrastructureError: it fails.
+    """
+    if run.request.simulator and arm is not None and simulator is None:
+        raise UsageError(f"--simulator {run.request.simulator}: only whole runs and `mt reproduce` drive in it")
 
     def seed(what: str, number: int = 0) -> int:
         return int(generator(run.request.seed, what, planned.number, None, number).integers(2**31))
 
     eyes: WorldSensors = Sensors(setting.scenario, setting.road, run.rig, seed("sensors", setting.noise))
-    world = World(setting.scenario, seed("world"), setting.road)
+    world_seed = seed("world")
+    if simulator is None:
+        world = World(setting.scenario, world_seed, setting.road)
+    else:
+        world = ExternalWorld(setting.scenario, simulator, world_seed, setting.road)
     tap, draw = (_tap(offer.relation, run.request.seed), offer.draw) if offer else (None, 0)
     window = planned.recorded_world.window if planned.recorded_world else WHOLE
     return Player(setting, world, eyes, arm, planned.number, PERIOD_S, tap, draw, window)

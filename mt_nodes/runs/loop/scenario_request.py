@@ -45,6 +45,8 @@ class ScenarioRequest(PlainData):
     parameters: Mapping[str, str] = param({}, help="set a parameter of the scenario files")
     strict: bool = param(False, help="refuse errors in scenario files instead of correcting them")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
+    simulator: str = param("", help="drive in another simulator: carla or awsim (default: the own world)")
+    simulator_settings: str = param("", help="YAML file with its address, map, origin and models")
     waivers: str = param("", help="YAML file with known violations that are accepted for now")
     claim_followups: bool = param(False, help="judge the claims of scripts on drives of follow-ups, too")
     only: str = param("", help="the one pair to drive and judge again, of the run in recorded")
@@ -80,4 +82,8 @@ def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:
         raise UsageError(f"stack '{stack.name}' needs {', '.join(stack.needs)}, which worlds do not publish")
     if stack.match == "arrival":
         raise UsageError(f"stack '{stack.name}' has match: arrival, which is for `mt live`; expected stamp or order")
+    if request.simulator or request.simulator_settings:
+        from mt_nodes.runs.loop.other_simulators import check_simulator
+
+        check_simulator(request, stack)
     return request

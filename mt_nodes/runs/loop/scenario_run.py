@@ -24,6 +24,7 @@ from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import LOOP_SHAM, load_suite
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import ChangedWorld
+from mt_nodes.runs.loop.other_simulators import settings_given
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import USUAL_EPISODES, ScenarioRequest, checked_request
 from mt_nodes.runs.relation_choice import choose_relations
@@ -126,6 +127,8 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         named: dict[str, Any] = {"claims": claims} if claims else {}
         named |= _map_digests({planned.setting.scenario.road for planned in self.episodes})
         named |= {"claim_followups": True} if request.claim_followups else {}
+        if request.simulator:
+            named["simulator"] = {"name": request.simulator, "settings": settings_given(request)}
         return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None, **named}
 
 

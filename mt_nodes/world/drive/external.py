@@ -18,6 +18,7 @@ from mt_nodes.world.drive.bodies import facts_of, size_of
 from mt_nodes.world.drive.motion import Motion
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Scenario
+from mt_nodes.world.drive.simulator_watch import SimulatorWatch
 from mt_nodes.world.drive.trace import Collision, EgoState
 from mt_nodes.world.drive.world import World
 
@@ -52,6 +53,9 @@ class Simulator(Protocol):
     def step_s(self) -> float:
         """Duration of a step."""
 
+    def load_map(self, road: str) -> None:
+        """Load the map of a name, or a user's file. Raises UsageError: the simulator cannot have that one."""
+
     def begin(self, ego: Ego) -> None:
         """Begin an episode: an empty road, and the ego at its start with its speed."""
 
@@ -75,6 +79,9 @@ class Simulator(Protocol):
 
     def ego(self) -> EgoState:
         """Return the ego's state after the last step."""
+
+    def places(self) -> Mapping[str, Pose]:
+        """Return where the simulator has the bodies after the last step, by name: read from it, not remembered."""
 
     def collisions(self) -> Sequence[str]:
         """Return the names of bodies that the ego hit in the last step; empty for one without a name."""
@@ -128,7 +135,8 @@ class ExternalWorld(World):
         """Set up a scenario in the simulator at time 0.
 
         Raises UsageError: as for :class:`World`, or the simulator cannot represent the scenario. InfrastructureError:
-        the simulator does not answer, or refuses.
+        the simulator does not answer, or refuses. So do steps; and they do where a body is not where it was put, and
+        where the ego has not moved in a whole episode (:mod:`mt_nodes.world.drive.simulator_watch`).
         """
         super().__init__(scenario, seed, road, simulator.step_s, stop_at_collision=stop_at_collision)
         self._simulator = simulator
@@ -139,11 +147,12 @@ class ExternalWorld(World):
             with suppress(MtError):
                 simulator.end()
             raise
-        names = [actor.name for actor in scenario.actors]
-        self._plant = _Led(simulator, self._motion, names, self._colours)
+        self._watch = SimulatorWatch(scenario.ego, simulator.step_s)
+        self._plant = _Led(simulator, self._motion, scenario, self._colours, self._watch)
         self.state = self._now()
 
     def _set_up(self) -> None:
+        self._simulator.load_map(self.scenario.road)
         self._simulator.begin(self.scenario.ego)
         for thing in things_of(self.scenario):
             self._simulator.spawn(thing)
@@ -161,6 +170,8 @@ class ExternalWorld(World):
         self.collisions += tuple(self._reported_collision(name) for name in dict.fromkeys(hit_names))
         if hit_names and self._stop_at_collision:
             self.ended = "collision"
+        if self.ended:
+            self._watch.moved("in the whole episode")
 
     def _reported_collision(self, name: str) -> Collision:
         """Return a collision reported by the simulator, without place, side and severity."""
@@ -174,22 +185,33 @@ class _Led:
     """Replaces the plant: the simulator moves the ego, and gets the poses of all others."""
 
     def __init__(
-        self, simulator: Simulator, motion: Motion, names: Sequence[str], colours: Callable[[], dict[str, str]]
+        self,
+        simulator: Simulator,
+        motion: Motion,
+        scenario: Scenario,
+        colours: Callable[[], dict[str, str]],
+        watch: SimulatorWatch,
     ) -> None:
         self.state = simulator.ego()
-        self._simulator, self._motion, self._names, self._colours = simulator, motion, names, colours
+        self._simulator, self._motion, self._colours, self._watch = simulator, motion, colours, watch
+        self._names = [actor.name for actor in scenario.actors]
+        self._standing = {obstacle.name: (obstacle.pose, 0.0) for obstacle in scenario.obstacles}
         self._shown = colours()
 
     def advance(self, acceleration_mps2: float, steering_rad: float) -> None:
         """Advance the simulator by one step."""
-        for name, (x, y, yaw, speed) in zip(self._names, self._motion.rows.tolist(), strict=True):
-            self._simulator.move(name, Pose(x, y, yaw), speed)
+        rows = zip(self._names, self._motion.rows.tolist(), strict=True)
+        asked = {name: (Pose(x, y, yaw), speed) for name, (x, y, yaw, speed) in rows}
+        for name, (pose, speed) in asked.items():
+            self._simulator.move(name, pose, speed)
         if (colours := self._colours()) != self._shown:
             self._shown = colours
             self._simulator.lights(colours)
         self._simulator.drive(acceleration_mps2, steering_rad)
         self._simulator.tick()
         self.state = self._simulator.ego()
+        self._watch.bodies({**self._standing, **asked}, self._simulator.places())
+        self._watch.ego(self.state, acceleration_mps2)
 
 
 def things_of(scenario: Scenario) -> list[SimulatedObject]:

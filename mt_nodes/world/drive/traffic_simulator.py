@@ -5,14 +5,18 @@ ZeroMQ: we request (REQ), the simulator replies (REP), with one message of :mod:
 each. In every step the order is as there: statuses of all entities, changed traffic lights, frame. The ego is the
 simulator's own: it subscribes to the stack's commands itself, so :meth:`TrafficSimulator.drive` sends nothing, and the
 stack must be in the simulator's ROS domain. The interface has no weather and no collisions: the former is not shown,
-the latter are found by footprints. There are no animals.
+the latter are found by footprints. There are no animals. Read as well: AWSIM's side of it (tier4/AWSIM,
+``ScenarioSimulatorConnector``). It needs a known ``asset_key`` and all times and poses, or it fails; it answers at once
+and lets its time go on by itself, so that frames are sent no faster than time; and of all bodies but the ego it answers
+what it was sent, so that their places are no evidence: that it runs shows in the ego's.
 
-Never tested with the real ones: only with a fake that speaks the same messages.
+Never tested with the real ones: only with a fake that speaks the same messages and fails where AWSIM does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import atan2
 from typing import Any
@@ -44,8 +48,10 @@ class TrafficSettings:
 
     Attributes:
         endpoint: of ZeroMQ. step_s: duration of a frame. timeout_s: for one reply.
-        map_path: of the Lanelet2 map. origin: of the scenario's frame in that map.
-        assets: model for a kind, ``ego`` for the ego; empty by default.
+        map_path: of the Lanelet2 map, where the scenario's own is not one. origin: of the scenario's frame in it.
+        assets: model (``asset_key``) for a kind, else for a label; ``ego`` for the ego. Without any, none is sent,
+            which simple_sensor_simulator takes.
+        pace: simulated seconds per second, at most; 0: as fast as it answers, for simulators that step on request.
         lights: id in the map by the scenario's signals; signals without one are not sent.
     """
 
@@ -56,6 +62,7 @@ class TrafficSettings:
     origin: Origin = SAME_ORIGIN
     assets: Mapping[str, str] = field(default_factory=dict)
     lights: Mapping[str, int] = field(default_factory=dict)
+    pace: float = 1.0
 
 
 class TrafficSimulator:
@@ -64,8 +71,16 @@ class TrafficSimulator:
     Raises UsageError: pyzmq or protobuf is not installed.
     """
 
-    def __init__(self, settings: TrafficSettings) -> None:
-        self.settings = settings
+    def __init__(
+        self,
+        settings: TrafficSettings,
+        now_s: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Connect. ``now_s``, ``wait``: the clock by which frames are paced."""
+        self.settings, self._now_s, self._wait = settings, now_s, wait
+        self._road, self._due_s = "", 0.0
+        self._places: dict[str, Pose] = {}
         self._socket = _connected(settings)
         self._things: dict[str, Any] = {}
         self._shown: dict[str, str] = {}
@@ -78,15 +93,26 @@ class TrafficSimulator:
         """Duration of a frame."""
         return self.settings.step_s
 
+    def load_map(self, road: str) -> None:
+        """Take the scenario's map, if it is a Lanelet2 file. Raises UsageError: it is none, and ``map_path`` says none.
+
+        The simulator is told its path with the first request; AWSIM has a map of its own.
+        """
+        path = road.partition("@")[0]
+        self._road = self.settings.map_path or (path if path.endswith(".osm") else "")
+        if not self._road:
+            raise UsageError(f"map '{road}': expected a Lanelet2 file (.osm), or map_path in the simulator's settings")
+
     def begin(self, ego: Ego) -> None:
         """Begin an episode with the ego at its start."""
-        self._things, self._time_s, self._vehicle = {}, 0.0, ego.vehicle
-        given = self.settings
-        self._ask("initialize", realtime_factor=1.0, step_time=given.step_s, lanelet2_map_path=given.map_path)
+        self._things, self._places, self._time_s, self._vehicle = {}, {}, 0.0, ego.vehicle
+        given, pace = self.settings, self.settings.pace or 1.0
+        times = {"realtime_factor": pace, "step_time": given.step_s, "initialize_ros_time": _time(0.0)}
+        self._ask("initialize", **times, lanelet2_map_path=self._road)
         car, speed = ego.vehicle, ego.speed_mps
         size = (car.front_m + car.rear_m, car.width_m, car.height_m)
         parameters = _vehicle(EGO_NAME, size, (car.front_m - car.rear_m) / 2.0, car)
-        pose, asset = self._pose(ego.start), given.assets.get(EGO_NAME, "")
+        pose, asset = self._pose(ego.start), self._asset(EGO_NAME)
         spawned = {"parameters": parameters, "asset_key": asset, "pose": pose}
         self._ask("spawn_vehicle_entity", **spawned, is_ego=True, initial_speed=speed)
         self._add(EGO_NAME, api.EGO, api.CAR, pose, speed)
@@ -97,7 +123,7 @@ class TrafficSimulator:
         if thing.label == "animal":
             raise UsageError(f"{thing.name} is a {thing.kind}: this simulator has no animals; take them out")
         pose, subtype = self._pose(thing.pose), _SUBTYPES.get(thing.label, api.UNKNOWN)
-        spawned = {"asset_key": self.settings.assets.get(thing.kind, ""), "pose": pose}
+        spawned = {"asset_key": self._asset(thing.kind, thing.label), "pose": pose}
         if subtype != api.UNKNOWN:
             self._ask("spawn_vehicle_entity", parameters=_vehicle(thing.name, thing.size_m, 0.0), **spawned)
             self._add(thing.name, api.VEHICLE, subtype, pose, 0.0)
@@ -129,6 +155,7 @@ class TrafficSimulator:
         """Advance by one frame."""
         statuses = [{**status, "time": self._time_s} for status in self._things.values()]
         answer = self._ask("update_entity_status", status=statuses, npc_logic_started=True)
+        self._places = {status.name: self._place(status.pose) for status in answer.status}
         for status in answer.status:
             if status.name == EGO_NAME:
                 self._store_state(status)
@@ -138,6 +165,9 @@ class TrafficSimulator:
         self._time_s += self.step_s
         times = {"current_simulation_time": self._time_s, "current_scenario_time": self._time_s}
         self._ask("update_frame", **times, current_ros_time=_time(self._time_s))
+        if self.settings.pace:
+            self._wait(max(0.0, self._due_s - self._now_s()))
+            self._due_s = max(self._due_s, self._now_s()) + self.step_s / self.settings.pace
 
     def ego(self) -> EgoState:
         """Return the ego's state after the last frame."""
@@ -146,6 +176,10 @@ class TrafficSimulator:
     def collisions(self) -> Sequence[str]:
         """Return none: the interface does not report collisions."""
         return ()
+
+    def places(self) -> Mapping[str, Pose]:
+        """Return the places of bodies in the last answer; simulators of this interface repeat what they were sent."""
+        return self._places
 
     def end(self) -> None:
         """Remove all bodies."""
@@ -163,11 +197,22 @@ class TrafficSimulator:
 
     def _store_state(self, status: Any) -> None:
         """Store the simulator's state of the ego, and send it back: the simulator moves it."""
-        at, q, twist = status.pose.position, status.pose.orientation, status.action_status.twist
-        yaw = atan2(2.0 * (q.w * q.z + q.x * q.y), q.w**2 + q.x**2 - q.y**2 - q.z**2)
-        pose = self.settings.origin.from_simulator(Pose(at.x, at.y, yaw))
+        twist, pose = status.action_status.twist, self._place(status.pose)
         self._ego = ego_of(pose, twist.linear.x, twist.angular.z, self._vehicle.wheelbase_m)
         self._things[EGO_NAME] |= {"pose": status.pose, "action_status": status.action_status}
+
+    def _asset(self, *names: str) -> str:
+        """Return the model for a kind or a label. Raises UsageError: models are named, and there is none for it."""
+        assets = self.settings.assets
+        if assets and not any(name in assets for name in names):
+            raise UsageError(f"assets: none for {' or '.join(names)}; name a model that the simulator has")
+        return next((assets[name] for name in names if name in assets), "")
+
+    def _place(self, pose: Any) -> Pose:
+        """Return a pose of the simulator in the scenario's frame."""
+        at, q = pose.position, pose.orientation
+        yaw = atan2(2.0 * (q.w * q.z + q.x * q.y), q.w**2 + q.x**2 - q.y**2 - q.z**2)
+        return self.settings.origin.from_simulator(Pose(at.x, at.y, yaw))
 
     def _pose(self, pose: Pose) -> dict[str, Any]:
         moved = self.settings.origin.to_simulator(pose)

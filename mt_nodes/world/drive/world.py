@@ -104,6 +104,9 @@ class World:
             self._tick()
         self.state = self._now()
 
+    def close(self) -> None:
+        """Let go of what plays it, if that is not this object."""
+
     def _tick(self) -> None:
         ego, vehicle = self._plant.state, self.scenario.ego.vehicle
         if self._steps % self._look_steps == 0:
