@@ -14,6 +14,8 @@ if [[ "$wanted" != "$present" ]] || ! .venv/bin/python -m pip --version >/dev/nu
 fi
 
 pip=(.venv/bin/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt)
+# For tests, what is imported compiles itself: of 16,000 files most are never imported, and they take most of a minute.
+[[ "${1:-}" != test* ]] || pip+=(--no-compile)
 echo "installing the pinned packages into .venv (the first time some minutes; 1.2 GB on disk)"
 "${pip[@]}" setuptools wheel
 # The pinned setuptools builds, not whatever is newest today.

@@ -121,8 +121,6 @@ class Engine:
     """
 
     def __init__(self, publishes_when_empty: bool, knows: Knows = lambda *_: {}) -> None:
-        import scipy.special  # noqa: F401  rates need it, and no pair is to wait for it
-
         self._publishes_when_empty, self._knows = publishes_when_empty, knows
 
     def judge(self, offer: Offer, source: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> list[Verdict]:

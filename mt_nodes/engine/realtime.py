@@ -97,6 +97,8 @@ class Realtime:
     """One run in the mode ``twin``: one pass over each episode for each relation, at ``rate`` times the recording."""
 
     def __init__(self, settings: PlaySettings, recorder: Recorder, progress: Progress = no_progress) -> None:
+        import scipy.special  # noqa: F401  rates need it, and no pair is to wait for it
+
         self._settings, self._recorder = settings, recorder
         self._make = settings.followups()
         self._judge = PairJudge(settings, recorder, progress, in_lockstep=False)

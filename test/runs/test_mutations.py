@@ -144,6 +144,13 @@ def test_mutation_is_deterministic_pure_and_proves_itself(mutation: Mutation, de
         assert [content(b) for _, b in other.bundles] == [content(b) for _, b in followup.bundles]
     assert content(bundle) == derived.before, "the mutation wrote into its source"
     assert mutation.guarantee(bundle, followup, draw) is None
+    # Layout, stamp and frame are kept.
+    for old, new in ((o, n) for _, b in followup.bundles for o, n in zip(bundle.clouds, b.clouds, strict=True)):
+        assert new.points.dtype == old.points.dtype
+        assert new.points.dtype.itemsize == old.points.dtype.itemsize
+        assert (new.topic, new.frame_id) == (old.topic, old.frame_id)
+        assert new.stamp_ns == old.stamp_ns or mutation.about_stamps
+        assert len(new) == new.height * new.width
 
 
 def test_another_draw_differs_unless_nothing_is_left_to_chance(
@@ -154,17 +161,6 @@ def test_another_draw_differs_unless_nothing_is_left_to_chance(
     made = zip(STREAM, stream, strict=True)
     changed = any(followup and said(followup) != [(0, content(bundle))] for bundle, followup in made)
     assert changed == (mutation.role != "control")
-
-
-@pytest.mark.by_turns("mutation", "layout", of=len(BUNDLES) - 1, always="street")
-def test_layout_stamp_and_frame_are_kept(mutation: Mutation, derived: Derived) -> None:
-    made = derived.followup.bundles
-    for old, new in ((o, n) for _, b in made for o, n in zip(derived.bundle.clouds, b.clouds, strict=True)):
-        assert new.points.dtype == old.points.dtype
-        assert new.points.dtype.itemsize == old.points.dtype.itemsize
-        assert (new.topic, new.frame_id) == (old.topic, old.frame_id)
-        assert new.stamp_ns == old.stamp_ns or mutation.about_stamps
-        assert len(new) == new.height * new.width
 
 
 @pytest.mark.parametrize("layout", ["street"], indirect=True)

@@ -53,17 +53,17 @@ TERMS = {
         gravel; drizzle; slippery road
     """,
 }
-CASES = [(region, " ".join(term.split())) for region, text in TERMS.items() for term in text.split(";")]
 
 
-@pytest.mark.parametrize(("region", "term"), CASES)
-def test_every_term_of_both_regions_is_known(region: str, term: str) -> None:
-    if term == "all roads":
-        assert region in ONTOLOGY.roads["any_road"].regions
-        return
-    nouns = nouns_in(ONTOLOGY.lexicon.tokens(term), ONTOLOGY)
-    named = [*(one.element for one in nouns.things), *(one.road for one in nouns.places)]
-    assert any(region in one.regions for one in named), [one.name for one in named]
+@pytest.mark.parametrize("region", TERMS)
+def test_every_term_of_both_regions_is_known(region: str) -> None:
+    for term in (" ".join(term.split()) for term in TERMS[region].split(";")):
+        if term == "all roads":
+            assert region in ONTOLOGY.roads["any_road"].regions
+            continue
+        nouns = nouns_in(ONTOLOGY.lexicon.tokens(term), ONTOLOGY)
+        named = [*(one.element for one in nouns.things), *(one.road for one in nouns.places)]
+        assert any(region in one.regions for one in named), (term, [one.name for one in named])
 
 
 def test_every_element_is_bound_or_says_why_not() -> None:

@@ -103,11 +103,11 @@ def _levels(sums: ClusterSums, needed: int) -> list[tuple[Clusters, int]]:
 
 
 def _binomial_p(clusters: Clusters, rate: float) -> float:
-    from scipy import special
-
     hits, trials = clusters.sums[:, :2].sum(axis=0).tolist() if len(clusters) else (0, 0)
     if not hits:
         return 1.0
+    from scipy import special
+
     effective = min(float(trials), effective_trials(clusters))
     successes = effective * hits / trials
     return float(special.betainc(successes, effective - successes + 1.0, rate))

@@ -124,6 +124,8 @@ class LiveJudge:
     def __init__(
         self, run: LiveRun, recorder: Recorder, progress: Progress, missed: Callable[[int, int], int] = nothing_missed
     ) -> None:
+        import scipy.special  # noqa: F401  rates need it, and no pair is to wait for it
+
         self._recorder, self._progress, self._missed = recorder, progress, missed
         self._before: Bundle | None = None
         self._engine = Engine(run.stack.publishes_when_empty)
