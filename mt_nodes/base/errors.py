@@ -25,6 +25,13 @@ _LOG_LINE = "\n    | "
 _HEAD_CHARACTERS, _END_CHARACTERS = 1000, 500
 
 
+def printable(text: str, kept: str = "") -> str:
+    """Return a text with its control characters escaped, but for those that are kept."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
+
+
 class MtError(Exception):
     """A known error, printed as one line without a traceback; only lines of a log may follow, each after a bar.
 
@@ -35,8 +42,7 @@ class MtError(Exception):
 
     def __init__(self, text: str = "") -> None:
         line, bar, log = text.partition(_LOG_LINE)
-        if not line.isprintable():
-            line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+        line, log = printable(line), printable(log, "\n\t")
         if len(line) > _HEAD_CHARACTERS + _END_CHARACTERS:
             line = f"{line[:_HEAD_CHARACTERS]} … {line[-_END_CHARACTERS:]}"
         super().__init__(line + bar + log)

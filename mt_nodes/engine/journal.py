@@ -10,7 +10,7 @@ from typing import Any
 from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.jsonl import LineFile, jsonable, read_lines
 from mt_nodes.base.record_shapes import NUMBER, Shape
-from mt_nodes.data.verdict import SCHEMA, Outcome, Pair, Verdict
+from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, SCHEMA, SCORE_FALLS, Outcome, Pair, Verdict
 from mt_nodes.engine.pair_table import PairTable
 from mt_nodes.engine.summary.claim_sums import TYPE as CLAIM
 from mt_nodes.engine.summary.claim_sums import ClaimVerdict
@@ -18,13 +18,20 @@ from mt_nodes.engine.summary.deaths import death_line
 
 _OUTCOMES = tuple(Outcome)
 _NUMBER_OR_NULL = (*NUMBER, type(None))
+_PLACES = [[_NUMBER_OR_NULL, _NUMBER_OR_NULL, str]]
+#: What summaries and reports take of the detail of a verdict; checks may put more into it.
+_DETAIL: Shape = {
+    **{"counts?": {"*": [int, int]}, "judged_in?": {"*": [[int]]}, f"{SCORE_FALLS}?": [[NUMBER, NUMBER]]},
+    **dict.fromkeys(("lost_at?", "gained_at?", "changed_at?"), _PLACES),
+    **{f"{OBJECTS}?": [[NUMBER, (bool, int), str]], f"{OBJECTS_BY}?": {"name": str, "unit": str, "bin": NUMBER}},
+}
 #: What the lines of a journal hold, by their type.
 SHAPES: dict[str, Shape] = {
     "condition": {"relations?": [str]},
     "verdict": {
         **{"pair": str, "relation": str, "stamp_ns": int, "outcome": str, "reason?": str, "unit?": str},
         **dict.fromkeys(("measured?", "bound?", "margin?"), _NUMBER_OR_NULL),
-        **{"lost?": int, "gained?": int, "detail?": {}},
+        **{"lost?": int, "gained?": int, "detail?": _DETAIL},
     },
     CLAIM: {
         **dict.fromkeys(("claim", "formula", "verdict", "reason"), str),

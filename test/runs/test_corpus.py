@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +95,7 @@ def two_lines() -> UsageError:
 #: What a target may do wrong, and what is raised then.
 WRONG: dict[str, tuple[Callable[[Case, Path], str], type[Exception], str]] = {
     "never ends": (forever, invariant.Broken, "no end"),
+    "waits for ever": (lambda case, place: str(threading.Event().wait()), invariant.Broken, "no end"),
     "never ends and takes every error": (swallowing, invariant.Broken, "no end"),
     "an unknown error": (raising(KeyError("x")), KeyError, "x"),
     "takes all memory": (greedy, MemoryError, "^$"),

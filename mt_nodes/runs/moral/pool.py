@@ -92,7 +92,7 @@ def _members(row: Any, where: str) -> list[Member]:
         raise UsageError(f"{where}: got {row!r}, expected a kind such as adult, or {{kind: adult, age_years: 40}}")
     given = {"kind": row} if isinstance(row, str) else dict(row)
     kind, number = given.pop("kind", "adult"), given.pop("number", 1)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise UsageError(f"{where}.kind: got {kind!r}, which does not exist{suggest(str(kind), KINDS)}")
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= _MOST:
         raise UsageError(f"{where}.number: got {number!r}, expected a whole number, 1 to {_MOST}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, printable
 
 #: An error's text lists so many problems; for the rest it gives the number.
 _MOST_LISTED = 50
@@ -45,7 +45,7 @@ class Problem:
     def __str__(self) -> str:
         expected = f", expected {self.expected}" if self.expected else ""
         hint = f"; {self.hint.removeprefix('; ')}" if self.hint else ""
-        return f"{self.at.file}:{self.at.line}:{self.at.column}: got {self.got}{expected}{hint}"
+        return printable(f"{self.at.file}:{self.at.line}:{self.at.column}: got {self.got}{expected}{hint}")
 
 
 @dataclass(frozen=True)
