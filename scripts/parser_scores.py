@@ -66,17 +66,19 @@ def _readings(
 ) -> dict[str, dict[bool, dict[str, Reading]]]:
     """Return the readings of a set by reader and by whether they are strict."""
     learned = _held_by_fold(golden, examples, ontology) if name == "ten_countries" else dict.fromkeys(golden, whole)
-    readers: dict[str, Callable[[str, bool], Reading]] = {
+    readers: dict[str, Reads] = {
         "grammar": lambda text, strict: read_rule(text, ontology, strict=strict),
         "classifier": lambda text, strict: learned[text].read(text, strict=strict),
-        "both": lambda text, strict: _first(
-            read_rule(text, ontology, strict=strict), learned[text].read(text, strict=strict)
-        ),
     }
-    return {
+    found = {
         reader: {strict: {text: reads(text, strict) for text in golden} for strict in (False, True)}
         for reader, reads in readers.items()
     }
+    both = {
+        s: {text: _first(one, found["classifier"][s][text]) for text, one in found["grammar"][s].items()}
+        for s in (False, True)
+    }
+    return {**found, "both": both}
 
 
 def _first(grammar: Reading, classifier: Reading) -> Reading:

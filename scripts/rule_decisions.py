@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
+import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -160,8 +162,9 @@ def run(one: Pass, place: str, faults: Faults, names: Iterable[str], work: Path,
     """Run relations at a place of a pass, unless it is done; no relations, no run."""
     out = _out(work, one, place, faults)
     names = list(names)
-    if not names or (out / "summary.json").exists():
+    if not names or _is_finished(out):
         return
+    shutil.rmtree(out, ignore_errors=True)  # of a run that was interrupted
     command = _replay(one, place, names, out, bags) if one.recording else _scenario(place, names, work)
     planted = [word for fault in faults for word in ("--fault", fault)]
     print(f"{out.name}: {len(names)} relations", flush=True)
@@ -315,7 +318,12 @@ def same_content() -> dict[str, tuple[str, ...]]:
 
 def outcomes(out: Path) -> Mapping[tuple[str, str], str]:
     """Return the outcome of each decided pair of a finished run, by relation and pair."""
-    return _outcomes(out) if (out / "summary.json").exists() else {}
+    return _outcomes(out) if _is_finished(out) else {}
+
+
+def _is_finished(out: Path) -> bool:
+    file = out / "summary.json"
+    return file.exists() and not json.loads(file.read_text(encoding="utf-8"))["interrupted"]
 
 
 @lru_cache(maxsize=1000)
@@ -344,8 +352,8 @@ def markdown(work: Path) -> Iterator[str]:
     decided = [name for name, first in firsts.items() if where.get(first)]
     held = [name for name in decided if any(a for a, _ in where[firsts[name]].values())]
     found = [name for name in decided if broken.get(firsts[name])]
-    yield f"{len(decided)} of {len(in_store())} statements decide somewhere; a driver without fault holds {len(held)} of"
-    yield f"them, and a planted fault breaks {len(found)}."
+    yield f"{len(decided)} of {len(in_store())} statements decide somewhere; a driver without a fault holds {len(held)}"
+    yield f"of them, and a planted fault breaks {len(found)}."
     recorded = [name for name in decided if any(not place.startswith("loop") for place in where[firsts[name]])]
     yield f"{len(recorded)} decide on recordings, {len(set(decided) - set(recorded))} in closed-loop worlds only."
     yield ""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from mt_nodes.rules.bag_cases import Recording, facts, matcher
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.shipped_rules import ids_of, scratch_store, shipped_entries
 from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
+from mt_nodes.stacks import callables
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
@@ -34,6 +36,8 @@ LONG = replace(setting(), scenario=replace(setting().scenario, duration_s=9.0))
     [
         ("reference_careful", RELATIONS, (), set()),
         ("reference_careful", RELATIONS, ("only_own_lane_counts",), {*RELATIONS[:3]}),
+        # Blind to people: the dog beside a blind person, the animal and the vehicle still count.
+        ("reference_careful", RELATIONS, ("blind_to",), {RELATIONS[0]}),
         ("reference_careful_camera", SEEN, ("signs_unseen", "weather_unnoticed"), {*SEEN}),
         # Each breaks its own and no other; a drive with a camera takes ten seconds.
         pytest.param("reference_careful_camera", SEEN, ("signs_unseen",), {SEEN[0]}, marks=pytest.mark.long),
@@ -50,6 +54,21 @@ def test_a_careful_driver_holds_what_the_fault_breaks(
     lines = [line for line in read_lines(tmp_path / "result.jsonl") if line["type"] == "verdict"]
     told = {Pair.parse(line["pair"]).relation: line["outcome"] for line in lines}
     assert {one: told[one] for one in relations} == {one: "VIOLATED" if one in broken else "HOLDS" for one in relations}
+
+
+def test_a_fault_is_meant_for_every_closed_loop_relation_of_a_rule() -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+    import rule_decisions
+
+    stack = load_stack("reference_careful_camera")
+    planted = {name: rule_decisions.faults_for(one) for name, one in rule_decisions.loop_relations().items()}
+    assert len(planted) >= 60 and all(planted.values())
+    for (faults,) in planted.values():
+        callables.load_callable(callables.with_faults(stack, faults))
+    assert planted["rule_california_51"] == [("blind_to:what=pedestrian", "blind_to:what=animal")]
+    assert planted["rule_california_3"] == [("light_confused",)] and planted["rule_germany_12"] == [
+        ("blind_to:what=limit",)
+    ]
 
 
 def test_the_red_light_of_the_paper_is_added_where_a_detector_finds_none(tmp_path: Path) -> None:
