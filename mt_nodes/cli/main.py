@@ -84,6 +84,7 @@ GROUPS = {
     "maintain": {
         "reproduce": "make one pair of a run again, bit for bit, and judge it",
         "verify": "check that results are as they were written, follow-ups made again",
+        "blame": "name the node of a stack in which a violation begins",
         "shrink": "reduce a violated pair to the smallest change that still fails",
         "search": "search for the smallest change that violates a relation",
         "review": "have people rate cases blind, and measure their agreement",

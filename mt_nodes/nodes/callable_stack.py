@@ -29,7 +29,7 @@ from mt_nodes.nodes.node_help import node_parser
 from mt_nodes.nodes.node_main import run_node
 from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import describe_raise
-from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.stacks.stack import PIPELINE, Stack, load_stack
 from mt_nodes.stacks.topic_sync import Joiner
 
 #: Two sides find each other within a second or so of each other (measured: 1,044 ms at the most).
@@ -156,7 +156,12 @@ def main(args: list[str] | None = None) -> None:
         return CallableStack(load_stack(given.stack), tree, given.prefix, given.report_errors)
 
     use_enclave("callable_stack")
-    run_node(make, ros_args)
+    if load_stack(given.stack).callable == PIPELINE:
+        from mt_nodes.nodes.reference_pipeline import run_pipeline
+
+        run_pipeline(given.stack, given.transforms, given.prefix, ros_args)
+    else:
+        run_node(make, ros_args)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,8 +71,8 @@ def _stop(arms: Sequence[RosArm]) -> None:
             arm.ask_to_end()
 
 
-def open_arm(run: Run, plan: ArmPlan, domain: ArmDomain) -> RosArm:
-    """Make one arm of a replay: of its plan and its domain."""
+def open_arm(run: Run, plan: ArmPlan, domain: ArmDomain, kind: type[RosArm] = RosArm) -> RosArm:
+    """Make one arm of a replay, of its plan and its domain; ``kind``: its class."""
     topics, required = run.topics()
     unusable = {t: why for t, row in topics.items() if t not in required and (why := _unusable(row))}
     for topic, why in sorted(unusable.items()):
@@ -81,14 +82,14 @@ def open_arm(run: Run, plan: ArmPlan, domain: ArmDomain) -> RosArm:
     profiles = load_overrides(Path(run.request.qos)) if run.request.qos else {}
     fan_out = run.stack.stateless and run.request.pace == "lockstep"
     once = "say stateless: false in the stack file" if fan_out else ""
-    return RosArm(plan, domain, run.stack, process, ArmInputs(usable, required, profiles), once)
+    return kind(plan, domain, run.stack, process, ArmInputs(usable, required, profiles), once)
 
 
-def world_arm(run: StackRun[Any], plan: ArmPlan, domain: ArmDomain) -> RosArm:
+def world_arm(run: StackRun[Any], plan: ArmPlan, domain: ArmDomain, kind: type[RosArm] = RosArm) -> RosArm:
     """Return an arm that is given everything that a world says, on the stack's own topics."""
     topics = topics_of_world(run.stack)
     process = stack_process(run.stack, plan, domain.number, run.out, os.environ, report_errors=True)
-    return RosArm(plan, domain, run.stack, process, ArmInputs(topics, frozenset(topics)))
+    return kind(plan, domain, run.stack, process, ArmInputs(topics, frozenset(topics)))
 
 
 def _unusable(row: ReplayedTopic) -> str | None:
@@ -112,8 +113,11 @@ def main(args: list[str] | None = None) -> None:
 
 def _kind_of(out: Path) -> Callable[[Path, ProgressEvents], Summary]:
     """Return what carries out the run of a directory."""
-    if (out / "shrink.json").exists():  # beside the record of the run whose pair it is
+    # Beside the record of the run whose pair it is:
+    if (out / "shrink.json").exists():
         return shrink
+    if (out / "blame.request.json").exists():
+        return blame
     request = read_record(out)["request"]
     return next((carry_out for key, carry_out in KINDS.items() if key in request), replay)
 
@@ -192,6 +196,27 @@ def shrink(out: Path, events: ProgressEvents) -> Summary:
             return open_arms(run, ending, status, open_arm)
 
         return carry_out(shrinking, open_all, status.control.line, status.count(run.pairs_to_come), tell)
+
+
+def blame(out: Path, events: ProgressEvents) -> Summary:
+    """Play one pair again and again, with every topic of the stack recorded."""
+    from mt_nodes.nodes.message_contents import content_reader
+    from mt_nodes.nodes.tapped_arm import TappedArm
+    from mt_nodes.runs.blame.blame_run import BlameRun, carry_out
+
+    blaming = BlameRun.load(out)
+    kind: Any = partial(TappedArm, patterns=blaming.request.topics)
+    opened: Any = open_arm if isinstance(blaming.run, Run) else world_arm
+    with suite_status(events) as status:
+
+        def tell(play: int, words: str) -> None:
+            check_interrupted()
+            status.event(play=play, words=words)
+
+        def open_all(ending: ExitStack) -> Any:
+            return open_arms(blaming.run, ending, status, partial(opened, kind=kind))
+
+        return carry_out(blaming, open_all, lambda graph: content_reader(graph.types), tell)
 
 
 #: What carries out a run, by the key of its request that no other kind of run has.

@@ -33,6 +33,7 @@ from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.engine.worst import PICTURED, in_turn, worst_row
 from mt_nodes.report import episodes, pair_views, scripts
 from mt_nodes.report.beside import beside
+from mt_nodes.report.blame_svg import blames_html
 from mt_nodes.report.coverage.coverage_view import coverage_html
 from mt_nodes.report.journal_contents import JournalContents, read_contents
 from mt_nodes.report.packed_pairs import arm_of, packed_pairs
@@ -85,6 +86,7 @@ def write_report(
         "relations": _worst_first(summary["relations"], found.relation),
         "looped": looped,
         "shrunk": shrunk,
+        "blames": blames_html(results_dir),
         "condition": dict(flat(journal.condition)),
         "bags": _bags(journal.condition.get("bags", ())),
         "run": dict(flat(run)),
@@ -132,6 +134,8 @@ def _parts(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "claims", "Claims"
     if not context["front_drive"] and len(context["pictured"]) > 1:
         yield "more", "More violations"
+    if context["blames"]:
+        yield "blame", "Blame"
     if context["drives"]:
         yield "drives", "Drives"
     if context["packed"]:

@@ -35,6 +35,9 @@ from mt_nodes.stacks.driver_file import driver_file
 from mt_nodes.stacks.network_settings import read_network, with_network
 from mt_nodes.stacks.stack_settings import read_camera, read_domains, read_environment, read_reset, with_setting
 
+#: The reference stack that is hosted as five nodes.
+PIPELINE = "mt_nodes.stacks.reference.pipeline:Pipeline"
+
 
 @dataclass(frozen=True)
 class Stack:
@@ -221,6 +224,8 @@ class Stack:
     @property
     def fault_kinds(self) -> tuple[str, ...]:
         """Kinds of faults that it takes if it is a reference stack; see ``reference.faults.base.Fault``."""
+        if self.callable == PIPELINE:
+            return ("pipeline",)
         if PERCEPTION & set(self.outputs):
             return (self.leading_input, "perception")
         if "lidar" in self.inputs and (beside := {"camera", "radar"} & set(self.inputs)):

@@ -78,8 +78,11 @@ class Tracking(LidarDetector):
 
         ``points`` is as for the detector. Without a stamp the cloud is taken to follow 0.1 s after the one before.
         """
-        dt_s = self._elapsed_s(stamp_ns)
-        self._update(self.detect(points, stamp_ns), dt_s)
+        return self.follow_detections(self.detect(points, stamp_ns), stamp_ns)
+
+    def follow_detections(self, found: Detections, stamp_ns: int | None = None) -> Detections:
+        """Update the tracks with what was detected in one cloud and return the confirmed ones."""
+        self._update(found, self._elapsed_s(stamp_ns))
         confirmed = [track for track in self._memory.tracks if self._confirmed(track)]
         return self._published(confirmed, stamp_ns)
 
