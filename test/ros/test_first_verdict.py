@@ -44,5 +44,5 @@ def first_verdict_s(bag: Path, out: Path, env: dict[str, str]) -> float:
         took_s, spent = time.monotonic() - began_s, spent_in_turn(run.pid)
         run.send_signal(signal.SIGINT)
     assert judged
-    # Who waits beside another one is counted twice: never less than what the work itself takes.
-    return max(took_s - spent.waiting_s, spent.running_s)
+    # Who waits while another one waits is counted twice: it is never less than half of what the work itself takes.
+    return max(took_s - spent.waiting_s, spent.running_s / 2.0)
