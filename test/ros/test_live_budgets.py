@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from busy_machine import spent
 from live_beside import HZ, Live, UntilTurn, carrying
 from made_bundles import made_bundle, made_cloud
 from ros_support import Heard, Peer
@@ -146,18 +147,21 @@ def test_a_mutation_that_is_too_slow_is_left_out_and_never_the_source(
     events = Listening(ending)
     turns = {"test_bundles": 20, "settle_bundles": 1, "restart_after_bundles": 10_000}
     given = {"delay_s": DELAY_S, "segments": turns, "use_sim_time": "true", "bundles": 50}
+    before_s = spent().waiting_s
     lines, summary, _ = carry_out("shadow", None, events, **given)
+    machine_s = spent().waiting_s - before_s
     late = [line["reason"] for line in lines if line["relation"] == "still_there" and line["outcome"] == "SKIPPED"]
     assert len(late) >= 15 and all(reason.startswith("over budget: ") for reason in late), set(late)
     assert any("so the source went out; delay_s is 0.15" in reason for reason in late)
     # Of one whose turn has not come yet when the next is there none is begun: no queue grows.
     behind_ms = [float(ms) for reason in late for ms in re.findall(r"(\d+) ms (?:behind|late)", reason)]
-    assert len(behind_ms) == len(late) and max(behind_ms) < 2e3 * TAKES_S, behind_ms
+    assert len(behind_ms) == len(late) and max(behind_ms) < 1e3 * (2.0 * TAKES_S + machine_s), behind_ms
     assert not any(line["outcome"] in ("VIOLATED", "ERROR") for line in lines)
     assert not any(line["outcome"] == "HOLDS" for line in lines if line["relation"] == "still_there")
     for heard in (events.points, events.clock):
         stamps = [codec.header_stamp_ns(data) or 0 for data in heard.messages]
         assert len(stamps) > 30 and {b - a for a, b in pairwise(stamps)} == {PERIOD_NS}, "a message is missing"
     added_ms = summary["topics"]["/points"]["added_ms"]
-    assert added_ms["p50"] < 1e3 * (DELAY_S + 0.1) and added_ms["max"] < 1e3 * (DELAY_S + TAKES_S), added_ms
+    assert added_ms["p50"] < 1e3 * (DELAY_S + 0.1), added_ms
+    assert added_ms["max"] < 1e3 * (DELAY_S + TAKES_S + machine_s), (added_ms, machine_s)
     assert live.answered >= live.sent - 1, "the live stack has missed an input"

@@ -62,7 +62,7 @@ def interval_of(clusters: Clusters) -> Interval | None:
     if clusters.single and trials == count:
         low, high = wilson_interval(hits, trials) or (0.0, 1.0)
         return Interval(low, high, f"Wilson, {clusters} taken as independent")
-    from scipy import special  # here and below late: short runs need none of it, and its import takes 0.2 s
+    from scipy import special  # here and below late: short runs need none of it, and its import takes long
 
     share, effective = hits / trials, effective_trials(clusters)
     z = float(special.stdtrit(count - 1, 1 - ALPHA / 2)) if count > 1 else normal_quantile()
@@ -127,7 +127,7 @@ def mcnemar_p(relation_only: int, control_only: int) -> float:
 def _tail(least: int, count: int) -> float:
     """Return the probability that at least ``least`` of ``count`` fair coins show heads."""
     if count <= _MOST_COINS:
-        return sum(math.comb(count, heads) for heads in range(least, count + 1)) / 2**count
+        return sum(math.comb(count, heads) for heads in range(least, count + 1)) / (1 << count)
     from scipy import special
 
     return float(special.betainc(least, count - least + 1, 0.5)) if least else 1.0
