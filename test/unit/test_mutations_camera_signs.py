@@ -14,13 +14,16 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.objects.in_pictures import camera_from, shot_of, with_object
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
+from mt_nodes.relations.mutations.objects.picture_proof import sight_of
 from mt_nodes.relations.mutations.objects.post_added import LightAdded, SignAdded
 from mt_nodes.world.scene.appearance import Surface
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.faces import SIGNS, face_of
-from mt_nodes.world.scene.roadside import light_figure, light_mesh, sign_figure, sign_mesh
+from mt_nodes.world.scene.roadside import light_figure, light_mesh, sign_body, sign_figure, sign_mesh
 from mt_nodes.world.scene.signals import SIGNALS, faces_of
 
 NEAR: dict[str, Any] = {"range_m": (7.0, 12.0), "bearing_rad": (-0.45, -0.12)}
@@ -131,3 +134,20 @@ def test_meshes_stand_on_the_ground() -> None:
         assert mesh.vertices_m[:, 2].min() == pytest.approx(0.0, abs=1e-6)
         assert len(mesh.reflectivity) == len(mesh.triangles)
     assert light_figure("red").center_m[2] > 1.0
+
+
+def test_pixels_at_the_border_may_show_a_post_that_is_just_beyond_it() -> None:
+    """The camera's border is 30 degrees aside; 1 mrad is half a pixel."""
+    view, shown = View.of(street(), street().images[0]), 0
+    for bearing in np.linspace(-0.508, -0.496, 25):
+        pose = np.eye(4)
+        pose[:2, 3] = 6.0 * np.cos(bearing), 6.0 * np.sin(bearing)
+        shot = shot_of(view, sign_figure("stop", 0), pose, "traffic sign", "base_link")
+        if shot is None:
+            continue
+        to_camera = camera_from(view, "base_link") @ pose
+        sight = sight_of(view, sign_body("stop"), to_camera, sign_figure("stop", 0).feet_m)
+        differs = (with_object(view, shot) != view.picture.pixels).any(axis=2)
+        assert not differs[sight.may == 0].any(), bearing
+        shown += bool(differs.any())
+    assert shown >= 8

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,13 @@ class CutoutLooks(CloudAndPictureChange):
 
     cutouts: str
     kind: str
+    variant: int
+    yaw_rad: float | None
+
+    @property
+    @abstractmethod
+    def variants(self) -> int:
+        """Number of variants of its kind, 0 for one mesh."""
 
     def refuse_cutouts(self, moves: bool) -> None:
         """Refuse a folder without the kind, or that what was recorded at one instant moves. Raises UsageError."""
@@ -60,16 +67,17 @@ class CutoutLooks(CloudAndPictureChange):
         """Return the cut-out of a draw, None for a rendered object."""
         return CutoutLibrary.at(self.cutouts).named(str(draw["cutout"])) if "cutout" in draw else None
 
-    def choose_cutout(
-        self, bundle: Bundle, places: Sequence[Place], turns: bool, number: int
-    ) -> tuple[str, list[Place]]:
-        """Return the digest of the cut-out that fits a place best, and the places that it fits.
+    def draw_looks(self, rng: np.random.Generator, bundle: Bundle, places: list[Place]) -> tuple[Draw, list[Place]]:
+        """Draw a variant, or choose the cut-out that fits the places best; return the places that it fits.
 
-        Raises NotApplicable: none does.
+        Raises NotApplicable: none fits.
         """
-        library, sun = CutoutLibrary.at(self.cutouts), sun_over(bundle, self.ego_frame_id)
-        cutout, fit = library.choose(self.kind, places, turns, self._host(bundle), sun, number)
-        return cutout.digest, fit
+        if self.cutouts:
+            library, sun = CutoutLibrary.at(self.cutouts), sun_over(bundle, self.ego_frame_id)
+            turns, host = self.yaw_rad is None, self._host(bundle)
+            cutout, fit = library.choose(self.kind, places, turns, host, sun, self.variant)
+            return {"cutout": cutout.digest}, fit
+        return {"variant": self.variant or (int(rng.integers(1, self.variants + 1)) if self.variants else 1)}, places
 
     def _host(self, bundle: Bundle) -> HostCamera:
         if not bundle.images:

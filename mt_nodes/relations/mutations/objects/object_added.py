@@ -139,16 +139,13 @@ class ObjectAdded(ObjectInRadars, CutoutLooks):
     def body_in(self, draw: Draw) -> RaycastBody:
         """Return the mesh for rays of the variant, or of the cut-out, that is drawn."""
         cutout = self.cutout_in(draw)
-        if cutout is not None:
-            return cutout.body
-        return body_of(self.kind, self._paint, int(draw.get("variant", 1)))
+        return body_of(self.kind, self._paint, int(draw.get("variant", 1))) if cutout is None else cutout.body
 
     def figure_in(self, draw: Draw) -> Figure:
         """Return the mesh for cameras of the variant, or of the cut-out, that is drawn."""
         cutout = self.cutout_in(draw)
-        if cutout is not None:
-            return cutout.figure
-        return figure_of(self.kind, self.lamps, self._paint, int(draw.get("variant", 1)))
+        number = int(draw.get("variant", 1))
+        return figure_of(self.kind, self.lamps, self._paint, number) if cutout is None else cutout.figure
 
     def looks(self, state: Any) -> Draw:
         """Return the variant, and the sun on it in its own frame."""
@@ -188,7 +185,7 @@ class ObjectAdded(ObjectInRadars, CutoutLooks):
         drawn = [wish.place(rng) for _ in range(self.places)]
         if self.yaw_rad is None:
             drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
-        looks, drawn = self._looks_at(rng, bundle, drawn)
+        looks, drawn = self.draw_looks(rng, bundle, drawn)
         velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
         free = self._free(bundle, looks)
         if self.frame_id:
@@ -212,13 +209,6 @@ class ObjectAdded(ObjectInRadars, CutoutLooks):
         passed = partial(way.left_behind, ego_frame_id=self.ego_frame_id, reach_m=self._reach_m)
         return partial(self.ended, way), passed
 
-    def _looks_at(self, rng: np.random.Generator, bundle: Bundle, places: list[Place]) -> tuple[Draw, list[Place]]:
-        """Draw a variant, or choose the cut-out that fits the places best; return the places that it fits."""
-        if self.cutouts:
-            digest, fit = self.choose_cutout(bundle, places, self.yaw_rad is None, self.variant)
-            return {"cutout": digest}, fit
-        return {"variant": self.variant or (int(rng.integers(1, self.variants + 1)) if self.variants else 1)}, places
-
     def _way(self, bundle: Bundle, place: Place, velocity: Floats, looks: Draw) -> ObjectPlace:
         way = WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
         return ObjectPlace.of(way, looks)
@@ -241,8 +231,7 @@ class ObjectAdded(ObjectInRadars, CutoutLooks):
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
-        pose, look = self._placement(bundle, state)
-        looks = self.looks(state)
+        (pose, look), looks = self._placement(bundle, state), self.looks(state)
         velocity, to_cloud = state.velocity_in(bundle, self.ego_frame_id), self._to_cloud(bundle, cloud)
         moves = bool(np.linalg.norm(velocity) >= SLOWEST_MPS)
         if cloud is not bundle.clouds[0] or moves:

@@ -160,7 +160,10 @@ def _on_ground(pose: Matrix, rays: Floats) -> tuple[Floats, npt.NDArray[np.bool_
 def _pixels_about(
     camera: CameraModel, body: RaycastBody, pose: Matrix, shadow: shapely.Polygon | None
 ) -> tuple[Floats, Floats]:
-    """Return columns and rows of the pixels around the object's box and shadow, every second one if there are many."""
+    """Return columns and rows of the pixels around the object's box and shadow, every second one if there are many.
+
+    One beyond each border, too: an outermost pixel shows what passes between its centre and the next one's.
+    """
     low, high = body.low_m - _SPOT_M, body.high_m + _SPOT_M / 2.0
     corners = np.array([[a, b, c] for a in (low[0], high[0]) for b in (low[1], high[1]) for c in (low[2], high[2])])
     if shadow is not None:
@@ -169,10 +172,11 @@ def _pixels_about(
     pixels = camera.project(move(pose, corners))
     pixels = pixels if np.isfinite(pixels).all() else np.array([[0.0, 0.0], [camera.width, camera.height]])
     margin = 2.0 * _BLUR_PX
-    left, top = np.clip(pixels.min(axis=0) - margin, 0, (camera.width - 1, camera.height - 1)).astype(int)
-    right, bottom = np.clip(pixels.max(axis=0) + margin, 0, (camera.width - 1, camera.height - 1)).astype(int)
+    left, top = np.clip(pixels.min(axis=0) - margin, -1, (camera.width, camera.height)).astype(int)
+    right, bottom = np.clip(pixels.max(axis=0) + margin, -1, (camera.width, camera.height)).astype(int)
     step = 2 if (right - left) * (bottom - top) > _MANY_PX else 1
-    return np.arange(left, right + 1, step, dtype=np.float64), np.arange(top, bottom + 1, step, dtype=np.float64)
+    x, y = (np.arange(first, last + step, step, dtype=np.float64) for first, last in ((left, right), (top, bottom)))
+    return x, y
 
 
 def _near_feet(pose: Matrix, rays: Floats, feet_m: Floats) -> npt.NDArray[np.bool_]:
@@ -196,7 +200,8 @@ def _before(
     depth = depth_of(view.bundle, view.image, camera)
     near = cv2.dilate(depth.measured.astype(np.uint8), np.ones((2 * _CELLS + 1,) * 2, np.uint8)) != 0
     x, y = pixels
-    rows, columns = y.astype(int) // depth.step_px, x.astype(int) // depth.step_px
+    rows, columns = (np.clip(a.astype(int), 0, None) // depth.step_px for a in (y, x))
+    rows, columns = (np.minimum(a, n - 1) for a, n in zip((rows, columns), near.shape, strict=True))
     # An edge or a pane leaves something to see: surely hidden is what lies behind every return of a cell.
     ranges_m = depth.pane_m if margins is _PERHAPS else depth.far_m
     measured, known = (a[rows[:, None], columns].ravel() for a in (ranges_m, near))
@@ -213,6 +218,7 @@ def _in_picture(mask: npt.NDArray[np.uint8], x: Floats, y: Floats, camera: Camer
     if step > 1:
         mask = np.repeat(np.repeat(mask, step, axis=0), step, axis=1)
     top, left = int(y[0]), int(x[0])
-    part = mask[: camera.height - top, : camera.width - left]
+    part = mask[max(0, -top) : camera.height - top, max(0, -left) : camera.width - left]
+    top, left = max(0, top), max(0, left)
     whole[top : top + part.shape[0], left : left + part.shape[1]] = 255 * part
     return whole
