@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from mutations_for_tests import Echo, Shuffle
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.process_clock import process_time_s
-from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.messages import NO_MESSAGES, Bundle, Cloud, Wire
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.relations.checks.answer_checks import OutputRateNotLower
@@ -27,6 +28,7 @@ from mt_nodes.relations.checks.speed_checks import SpeedNotHigher
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.runs.live.commands import Commands
 from mt_nodes.runs.live.config import Limits, Segments
+from mt_nodes.runs.live.live_driver import MOST_UNANSWERED
 
 TURNS = Segments(settle_bundles=3, test_bundles=4, restart_after_bundles=6, give_up_after_restarts=1)
 
@@ -567,3 +569,33 @@ def test_a_mutation_that_does_not_apply_says_so(time: VirtualTime) -> None:
     live.play(arriving(drive(14)))
     applies = {v.pair.bundle: v.outcome.value for v in live.recorder.lines.values() if v.pair.relation == "a"}
     assert applies == {6: "SETTLING", 7: "SETTLING", 8: "NOT_APPLICABLE", 9: "HOLDS", 10: "HOLDS", 11: "NOT_APPLICABLE"}
+
+
+class ForgetfulArm(FakeArm):
+    """Keeps nothing of what it was given."""
+
+    def send(self, bundle: Bundle, *rest: Any, **more: Any) -> Sent:
+        ticket = super().send(replace(bundle, wires=(), **NO_MESSAGES), *rest, **more)
+        self.events.clear()
+        self.sent.clear()
+        return ticket
+
+
+def test_input_that_is_not_tested_does_not_pile_up_while_a_stack_is_silent(time: VirtualTime) -> None:
+    live = Simulation(time, arms=(ForgetfulArm("source", delay_s=600.0), ForgetfulArm("followup", delay_s=600.0)))
+    came: list[weakref.ref[Cloud]] = []
+    held: list[int] = []
+    for number, bundle in enumerate(drive(300)):
+        cloud = replace(bundle.cloud(), points=bundle.cloud().points.copy())
+        came.append(weakref.ref(cloud))
+        arriving_now = [(number * PERIOD_S, replace(bundle, clouds=(cloud,), wires=()))]
+        del cloud, bundle
+        time.now_s = BEGAN_S + number * PERIOD_S
+        live.driver.received(arriving_now.pop()[1])
+        for _ in range(round(PERIOD_S / TICK_S)):
+            live.driver.line.send_due()
+            live.driver.step()
+            time.now_s += TICK_S
+        held.append(sum(ref() is not None for ref in came))
+    assert live.recorder.count()["SKIPPED"] > 200
+    assert max(held) < MOST_UNANSWERED + 10

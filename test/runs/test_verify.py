@@ -97,6 +97,7 @@ def forget_a_follow_up(run: Path) -> None:
         (flip("ledger.jsonl"), "ledger.jsonl:"),
         (flip("evidence/*.npz"), ".npz"),
         (flip("draws/*.npz"), ".npz"),
+        (flip("evidence/*.mcap"), ".mcap: bag is damaged"),
         (cut, "scores.jsonl: its last line is cut off"),
         (forget_a_verdict, "offered: 9, "),
         (claim_a_pass, f"{NAME}.violated: 0, 2 by the journal"),

@@ -323,6 +323,20 @@ def test_made_bundles_come_back(tmp_path: Path, storage: str) -> None:
         write_bundles(tmp_path / "bag", [])
 
 
+@pytest.mark.parametrize("name", ["bag", "bag.mcap"])
+def test_a_bag_tells_of_every_byte_that_changed_in_its_messages(tmp_path: Path, name: str) -> None:
+    write_bundles(tmp_path / name, bundles(3))
+    [file] = [tmp_path / name] if name.endswith(".mcap") else (tmp_path / name).glob("*.mcap")
+    whole = file.read_bytes()
+    head = 8 + 9 + int.from_bytes(whole[9:17], "little")  # magic, and the first record with its code and length
+    begin, size = head + 9, int.from_bytes(whole[head + 1 : head + 9], "little")
+    assert whole[head] == 0x06, "a chunk"
+    for at in np.linspace(begin + 48, begin + size - 1, 20, dtype=int):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x40]) + whole[at + 1 :])
+        with BagReader(tmp_path / name) as bag, pytest.raises(InfrastructureError, match="bag is damaged"):
+            list(bag.wires())
+
+
 def test_a_bag_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     def broken() -> object:
         yield bundles(1)[0]

@@ -21,11 +21,10 @@ from rosbags.interfaces import (
 )
 from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
-from rosbags.rosbag2 import Writer as Writer2
 from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.data.bags.bare_mcap import BareMcapWriter
+from mt_nodes.data.bags.bare_mcap import BareMcapWriter, McapBagWriter
 from mt_nodes.data.bags.reader import UNKNOWN_HASH
 from mt_nodes.data.bags.ros1 import CdrToRos1, Convert
 from mt_nodes.data.cdr import codec as cdr
@@ -111,7 +110,7 @@ class Ros2BagWriter:
     def __init__(self, path: Path, storage: StoragePlugin, compress: bool) -> None:
         self._staged = _Staged(path)
         # Version 8 is what Humble reads, too: version 9 writes QoS in a form that only Jazzy and later know.
-        kind = BareMcapWriter if path.suffix == ".mcap" else Writer2
+        kind = BareMcapWriter if path.suffix == ".mcap" else McapBagWriter
         self._bag = kind(self._staged.path, version=8, storage_plugin=storage)
         if compress:
             self._bag.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)

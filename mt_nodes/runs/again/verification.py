@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from mt_nodes.base.errors import MtError
 from mt_nodes.base.jsonl import KEY, read_lines, read_result
+from mt_nodes.data.bags.reader import BagReader
 from mt_nodes.data.datasets.dataset_name import exists, located
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.finish import read_summary, sum_up
@@ -75,7 +77,7 @@ def _guarded(what: str, check: Callable[[Path], Verification], place: Path) -> V
 
 
 def _files(place: Path) -> Verification:
-    """Check what has a checksum: lines, results in JSON, archives of arrays; those of a cell are the cell's."""
+    """Check what has a checksum: lines, results in JSON, archives of arrays, bags; those of a cell are the cell's."""
     cells = set(cells_of(place).values())
     checked, wrong = 0, []
     for path in sorted(p for p in place.rglob("*") if p.is_file() and not cells & set(p.parents)):
@@ -102,6 +104,9 @@ def _damage(path: Path) -> str | None:
             with zipfile.ZipFile(path) as archive:
                 broken = archive.testzip()
             return f"{path}: {broken} does not match its checksum" if broken else ""
+        elif path.suffix == ".mcap":
+            with BagReader(path) as bag:
+                deque(bag.wires(), maxlen=0)
         else:
             return None
     except (MtError, OSError, ValueError, zipfile.BadZipFile) as error:

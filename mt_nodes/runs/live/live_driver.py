@@ -195,6 +195,7 @@ class LiveDriver:
         self._unanswered.append(instant)
         if self._wishes.state is RunState.WAITING or self._config.enough(self._counts["instants"]):
             self._feeding.leave_out(instant)
+            self._feeding.end(instant)
             return
         self._counts["instants"] += 1
         instant.turn = self._turn = self._rotation.turn(instant.arrived_s)
@@ -302,6 +303,7 @@ class LiveDriver:
     def _end(self, instant: Instant, outcome: Outcome, reason: str) -> None:
         self._counts["skipped"] += outcome is Outcome.SKIPPED and instant.turn is not None and not instant.ended
         self._judge.end(instant, outcome, reason)
+        self._feeding.end(instant)
 
     def _abandon(self, error: BaseException) -> None:
         """Record for each instant that awaits an answer why it gets none."""

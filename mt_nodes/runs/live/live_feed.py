@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mt_nodes.base.process_clock import process_time_s
-from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.messages import NO_MESSAGES, Bundle, Wire
 from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer, AnswerStatus
@@ -60,6 +61,17 @@ class Instant:
         return any(slot.dropped for slot in self.slots)
 
     @property
+    def gone_out(self) -> bool:
+        """Whether all of it has gone out, or never will."""
+        return self.dropped or all(sending.sent for slot in self.slots for sending in slot.sendings)
+
+    def free(self) -> None:
+        """Let go of what came, but for its stamp: nothing of it is sent or judged any more."""
+        self.bundle = replace(self.bundle, wires=(), **NO_MESSAGES)
+        for sending in (sending for slot in self.slots for sending in slot.sendings):
+            sending.part = Part(self.bundle, frozenset(), self.bundle.stamp_ns, 0)
+
+    @property
     def late_s(self) -> float:
         """By how much a follow-up that is made now is too late; it is not where the arms wait for it."""
         return -math.inf if self.behind else process_time_s() - self.slots[1].due_s
@@ -81,6 +93,7 @@ class Feeding:
     def __init__(self, mode: str, arms: tuple[Arm, Arm], line: DelayLine, delay_s: float) -> None:
         self._mode, self._arms, self._line = mode, arms, line
         self._delay_s = 0.0 if mode == "alternate" else delay_s
+        self._over: deque[Instant] = deque()
 
     @property
     def own(self) -> tuple[Arm, ...]:
@@ -114,6 +127,16 @@ class Feeding:
         """Send nothing of an instant that waits for its follow-up: in ``alternate`` the instance is busy."""
         if instant.behind:
             self.give_up(instant)
+
+    def end(self, instant: Instant) -> None:
+        """Free an instant that is not judged once it has gone out; its answers are awaited to keep the order alone.
+
+        A stack that is silent for half a minute would fill memory with clouds. What a sequence is judged by stays.
+        """
+        if instant.turn is None or not instant.turn.offer.sequences:
+            self._over.append(instant)
+        while self._over and self._over[0].gone_out:
+            self._over.popleft().free()
 
     def give_up(self, instant: Instant) -> None:
         """Expect nothing more of an instant: whoever was given it is not there any more."""
