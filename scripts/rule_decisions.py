@@ -100,15 +100,16 @@ _GREEN = 'lights = { Signal("light_1", (green, 100)), Signal("light_2", (green, 
 #: Short drives in which the ego is alone, so that what is added is all that it can react to.
 SCENARIOS = {
     "street": _empty("street", "straight", '"lane_1" -> 60.0, , 10.0', '"lane_1" -> 230.0', 14),
+    "short": _empty("short", "straight", '"lane_1" -> 60.0, , 10.0', '"lane_1" -> 230.0', 9),
     "two_way": _empty("two_way", "two_way", '"lane_1" -> 60.0, , 10.0', '"lane_1" -> 230.0', 14),
     "green": _empty("green", "straight", '"lane_1" -> 230.0, , 10.0', '"lane_1" -> 380.0', 11, _GREEN),
     "straight_on": _empty("straight_on", "junction", '"west_middle" -> 20.0, , 10.0', '"middle_east" -> 60.0', 16),
     "left_turn": _empty("left_turn", "junction", '"west_middle" -> 20.0, , 10.0', '"middle_north" -> 60.0', 16),
 }
-_CASES = ("first", "last")
+_CASES = ("first",)
 PASSES = (
     Pass("alone", "reference_careful", ("street", "straight_on", "left_turn", "two_way", "green")),
-    Pass("seen", "reference_careful_camera", ("street",), beyond="reference_careful"),
+    Pass("seen", "reference_careful_camera", ("short",), beyond="reference_careful"),
     *(
         Pass(f"{recording}_{sensor}", stack, _CASES, faults, recording=recording, facts=known)
         for recording, known in (("recorded", _RECORDED), ("generated", _GENERATED))
@@ -285,7 +286,7 @@ def cases_of(one: Pass, place: str, bag: Path) -> CasePlan:
     ontology = load_ontology()
     detectors = tuple(map(SceneDetector.named, one.detectors))
     recording = Recording(bag, {}, known_facts=facts(dict(one.facts), ontology), detectors=detectors)
-    first = 0 if place == _CASES[0] else recording.count - one.frames
+    first = {"first": 0, "last": recording.count - one.frames}[place]
     ((name, scene),) = recording.scenes([first + one.frames // 2]).items()
     cases: list[PlannedCase] = []
     with scratch_store(shipped_entries()) as store:
@@ -356,6 +357,9 @@ def markdown(work: Path) -> Iterator[str]:
     yield f"of them, and a planted fault breaks {len(found)}."
     recorded = [name for name in decided if any(not place.startswith("loop") for place in where[firsts[name]])]
     yield f"{len(recorded)} decide on recordings, {len(set(decided) - set(recorded))} in closed-loop worlds only."
+    open_passes = [one.name for one in PASSES if not outcomes(_out(work, one, one.places[0], ()))]
+    if open_passes:
+        yield f"Not run yet: {', '.join(open_passes)}; what is said of a statement without a decision leaves them out."
     yield ""
     yield "| statement | subject, place, behaviour | decided on (pairs that the driver holds) | broken by |"
     yield "| --- | --- | --- | --- |"
