@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -178,7 +179,7 @@ def run(one: Pass, place: str, faults: Faults, names: Iterable[str], work: Path,
 
 
 def _out(work: Path, one: Pass, place: str, faults: Faults) -> Path:
-    planted = "+".join(faults).replace(":", "-").replace("=", "-") or "none"
+    planted = re.sub(r"[:=,]", "-", "+".join(faults)) or "none"
     return work / f"{one.name}@{place}@{planted}"
 
 
@@ -227,7 +228,8 @@ def faults_for(relation: Relation) -> list[Faults]:
             kinds = (change.kind,) if isinstance(change.kind, str) else change.kind
             found |= dict.fromkeys(f"blind_to:what={facts_of(kind).label}" for kind in kinds)
         elif isinstance(change, SignalShows):
-            found["light_confused" if change.colour == "green" else "blind_to:what=light"] = None
+            confused = "light_confused:shown=green,taken_for=red"
+            found[confused if change.colour == "green" else "blind_to:what=light"] = None
         elif isinstance(change, SignPutUp):
             found[f"blind_to:what={'sign' if change.limit_kmh is None else 'limit'}"] = None
         elif isinstance(change, EnvironmentChanged):
