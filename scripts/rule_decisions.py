@@ -359,14 +359,23 @@ def markdown(work: Path) -> Iterator[str]:
     yield f"of them, and a planted fault breaks {len(found)}."
     recorded = [name for name in decided if any(not place.startswith("loop") for place in where[firsts[name]])]
     yield f"{len(recorded)} decide on recordings, {len(set(decided) - set(recorded))} in closed-loop worlds only."
-    open_passes = [one.name for one in PASSES if not outcomes(_out(work, one, one.places[0], ()))]
-    if open_passes:
-        yield f"Not run yet: {', '.join(open_passes)}; what is said of a statement without a decision leaves them out."
+    if missing := [name for one in PASSES for name in _missing(work, one)]:
+        yield f"Not run yet: {', '.join(missing)}; what is said of statements leaves them out."
     yield ""
     yield "| statement | subject, place, behaviour | decided on (pairs that the driver holds) | broken by |"
     yield "| --- | --- | --- | --- |"
     for name, statement in in_store().items():
         yield _row(statement, where.get(firsts[name], {}), broken.get(firsts[name], {}))
+
+
+def _missing(work: Path, one: Pass) -> list[str]:
+    """Return a pass without results, or its faults without a finished run on relations that are meant for them."""
+    if not outcomes(_out(work, one, one.places[0], ())):
+        return [one.name]
+    held = {name: held_at(work, one, name) for name in relations_in(work, one)}
+    left = [(place, name) for name, place in held.items() if place and not broken_by(work, one, name)]
+    runs = [(_out(work, one, place, faults), faults) for place, name in left for faults in faults_of(one, name)]
+    return [f"{one.name} with {' and '.join(f)}" for f in dict.fromkeys(f for out, f in runs if not _is_finished(out))]
 
 
 def _row(one: RuleStatement, where: Mapping[str, list[int]], broken: Iterable[str]) -> str:
