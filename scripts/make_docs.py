@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import grimp
-from moral_tables import levels_table
+from moral_tables import levels_table, study_table
 from peer_page import peer_page
 from picture_page import picture_page
 from python_reference import reference as python_reference
@@ -331,7 +331,7 @@ FILLED = {
     "docs/intensities.md": {"intensity conventions": intensity_conventions},
     "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},
-    "docs/moral_testing.md": {"moral levels": levels_table},
+    "docs/moral_testing.md": {"moral study": study_table, "moral levels": levels_table},
     "docs/reliability.md": {
         "attacks": lambda: attack_table(table),
         "soak": lambda: soak_table(table),

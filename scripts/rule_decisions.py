@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -100,15 +101,16 @@ _GREEN = 'lights = { Signal("light_1", (green, 100)), Signal("light_2", (green, 
 #: Short drives in which the ego is alone, so that what is added is all that it can react to.
 SCENARIOS = {
     "street": _empty("street", "straight", '"lane_1" -> 60.0, , 10.0', '"lane_1" -> 230.0', 14),
+    "short": _empty("short", "straight", '"lane_1" -> 60.0, , 10.0', '"lane_1" -> 230.0', 9),
     "two_way": _empty("two_way", "two_way", '"lane_1" -> 60.0, , 10.0', '"lane_1" -> 230.0', 14),
     "green": _empty("green", "straight", '"lane_1" -> 230.0, , 10.0', '"lane_1" -> 380.0', 11, _GREEN),
     "straight_on": _empty("straight_on", "junction", '"west_middle" -> 20.0, , 10.0', '"middle_east" -> 60.0', 16),
     "left_turn": _empty("left_turn", "junction", '"west_middle" -> 20.0, , 10.0', '"middle_north" -> 60.0', 16),
 }
-_CASES = ("first", "last")
+_CASES = ("first",)
 PASSES = (
     Pass("alone", "reference_careful", ("street", "straight_on", "left_turn", "two_way", "green")),
-    Pass("seen", "reference_careful_camera", ("street",), beyond="reference_careful"),
+    Pass("seen", "reference_careful_camera", ("short",), beyond="reference_careful"),
     *(
         Pass(f"{recording}_{sensor}", stack, _CASES, faults, recording=recording, facts=known)
         for recording, known in (("recorded", _RECORDED), ("generated", _GENERATED))
@@ -177,7 +179,7 @@ def run(one: Pass, place: str, faults: Faults, names: Iterable[str], work: Path,
 
 
 def _out(work: Path, one: Pass, place: str, faults: Faults) -> Path:
-    planted = "+".join(faults).replace(":", "-").replace("=", "-") or "none"
+    planted = re.sub(r"[:=,]", "-", "+".join(faults)) or "none"
     return work / f"{one.name}@{place}@{planted}"
 
 
@@ -226,7 +228,8 @@ def faults_for(relation: Relation) -> list[Faults]:
             kinds = (change.kind,) if isinstance(change.kind, str) else change.kind
             found |= dict.fromkeys(f"blind_to:what={facts_of(kind).label}" for kind in kinds)
         elif isinstance(change, SignalShows):
-            found["light_confused" if change.colour == "green" else "blind_to:what=light"] = None
+            confused = "light_confused:shown=green,taken_for=red"
+            found[confused if change.colour == "green" else "blind_to:what=light"] = None
         elif isinstance(change, SignPutUp):
             found[f"blind_to:what={'sign' if change.limit_kmh is None else 'limit'}"] = None
         elif isinstance(change, EnvironmentChanged):
@@ -285,7 +288,7 @@ def cases_of(one: Pass, place: str, bag: Path) -> CasePlan:
     ontology = load_ontology()
     detectors = tuple(map(SceneDetector.named, one.detectors))
     recording = Recording(bag, {}, known_facts=facts(dict(one.facts), ontology), detectors=detectors)
-    first = 0 if place == _CASES[0] else recording.count - one.frames
+    first = {"first": 0, "last": recording.count - one.frames}[place]
     ((name, scene),) = recording.scenes([first + one.frames // 2]).items()
     cases: list[PlannedCase] = []
     with scratch_store(shipped_entries()) as store:
@@ -356,11 +359,23 @@ def markdown(work: Path) -> Iterator[str]:
     yield f"of them, and a planted fault breaks {len(found)}."
     recorded = [name for name in decided if any(not place.startswith("loop") for place in where[firsts[name]])]
     yield f"{len(recorded)} decide on recordings, {len(set(decided) - set(recorded))} in closed-loop worlds only."
+    if missing := [name for one in PASSES for name in _missing(work, one)]:
+        yield f"Not run yet: {', '.join(missing)}; what is said of statements leaves them out."
     yield ""
     yield "| statement | subject, place, behaviour | decided on (pairs that the driver holds) | broken by |"
     yield "| --- | --- | --- | --- |"
     for name, statement in in_store().items():
         yield _row(statement, where.get(firsts[name], {}), broken.get(firsts[name], {}))
+
+
+def _missing(work: Path, one: Pass) -> list[str]:
+    """Return a pass without results, or its faults without a finished run on relations that are meant for them."""
+    if not outcomes(_out(work, one, one.places[0], ())):
+        return [one.name]
+    held = {name: held_at(work, one, name) for name in relations_in(work, one)}
+    left = [(place, name) for name, place in held.items() if place and not broken_by(work, one, name)]
+    runs = [(_out(work, one, place, faults), faults) for place, name in left for faults in faults_of(one, name)]
+    return [f"{one.name} with {' and '.join(f)}" for f in dict.fromkeys(f for out, f in runs if not _is_finished(out))]
 
 
 def _row(one: RuleStatement, where: Mapping[str, list[int]], broken: Iterable[str]) -> str:

@@ -175,6 +175,8 @@ class _Choice:
     def scores(self, text: str, features: Features) -> Scores:
         """Return how well each of ``names`` fits a text, with mean 0 and standard deviation 1."""
         matrix = self._matrix([text], [self._own(features)])
+        if not matrix.nnz:  # nothing in it has been learned
+            return np.array([float(name == _NONE) for name in self.names])
         bayes, svm = (matrix @ self._bayes)[0], (matrix @ self._svm)[0] + self._svm_offset
         return np.asarray((1.0 - _SVM_SHARE) * _standard(bayes) + _SVM_SHARE * _standard(svm))
 

@@ -284,7 +284,7 @@ SCENES = {
     "evades_to_the_left": street(over_the_line(), road="two_way"),
     "hidden_forgotten": street(*behind_a_van()),
     "keeps_lane_whoever_is_in_it": unavoidable(["adult"] * 3, ["adult"]),
-    "light_confused": street(x_m=240.0, seconds=4.0, **light(("green", 60.0))),
+    "light_confused": street(x_m=240.0, seconds=10.0, **light(("red", 60.0))),
     "lights_blurred_at_speed": street(x_m=240.0, seconds=10.0, **light(("red", 60.0))),
     "limits_unread": street(road="bend", speed_mps=9.0, seconds=5.0),
     "looks_ahead_by_count": street(*walkers(12), standing("a", 90.0, 0.2)),
@@ -323,8 +323,9 @@ OUTCOMES: dict[str, Callable[[Drive], bool]] = {
     "evades_into_oncoming": lambda drive: drive.hit == (),
     "evades_to_the_left": lambda drive: drive.hit == () and drive.left_m.max() < 0.1,
     "limits_unread": lambda drive: drive.speed_mps.max() < 9.2,
-    "light_confused": lambda drive: drive.speed_mps.min() > 8.0,
-    "lights_blurred_at_speed": lambda drive: drive.trace.ego[-1, 0] + FRONT_M < 297.0,
+    **dict.fromkeys(
+        ("light_confused", "lights_blurred_at_speed"), lambda drive: drive.trace.ego[-1, 0] + FRONT_M < 297.0
+    ),
 }
 
 

@@ -66,9 +66,9 @@ def test_a_fault_is_meant_for_every_closed_loop_relation_of_a_rule() -> None:
     for (faults,) in planted.values():
         callables.load_callable(callables.with_faults(stack, faults))
     assert planted["rule_california_51"] == [("blind_to:what=pedestrian", "blind_to:what=animal")]
-    assert planted["rule_california_3"] == [("light_confused",)] and planted["rule_germany_12"] == [
-        ("blind_to:what=limit",)
-    ]
+    assert planted["rule_california_3"] == [("light_confused:shown=green,taken_for=red",)] and planted[
+        "rule_germany_12"
+    ] == [("blind_to:what=limit",)]
 
 
 def test_the_red_light_of_the_paper_is_added_where_a_detector_finds_none(tmp_path: Path) -> None:

@@ -100,7 +100,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     ways = (f"{row[way]:.1f} (of {row[f'cases_{way}']:.1f})" for way in ("guided", "unguided"))
     p = row.get("p_adjusted", row["p"])
     # More suspects than were confirmed: how many cases there are, nobody knows.
-    effect = row["effect"] + (f" ({row['capped']} of {row['searches']} at --confirm)" if row["capped"] else "")
+    # Where neither way finds a case, nothing is known of the effect.
+    known = row["effect"] if row["cases_guided"] or row["cases_unguided"] else "nothing found"
+    effect = known + (f" ({row['capped']} of {row['searches']} at --confirm)" if row["capped"] else "")
     return (*ways, f"{row['a12']:.2f}", effect, f"{p:.2g}", f"{row['runs']:,}", f"{row['seconds']:.0f}")
 
 

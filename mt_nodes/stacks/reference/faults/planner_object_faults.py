@@ -96,8 +96,8 @@ class BlindTo(BeliefFault):
 class LightConfused(BeliefFault):
     """One colour of traffic lights is taken for another one, as by labels that were swapped in training."""
 
-    shown: str = param("green", choices=_COLOURS, help="what a light shows")
-    taken_for: str = param("red", choices=_COLOURS, help="what it is taken for")
+    shown: str = param("red", choices=_COLOURS, help="what a light shows")
+    taken_for: str = param("green", choices=_COLOURS, help="what it is taken for")
 
     def believed(self, situation: Situation) -> Situation:
         """Swap the colour."""
