@@ -13,9 +13,12 @@ from test_hd_maps import RADIUS_M, STRAIGHT_M, WIDTH_M, lane, lanelets, open_dri
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.outputs import Control
+from mt_nodes.world.drive.map_furniture import phased
 from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.road_map import TrafficLight
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Pose
+from mt_nodes.world.drive.signals import colour_at
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scenarios.language import load_scenarios, problems_of
 from mt_nodes.world.scenarios.open_scenario import scenario_of
@@ -198,3 +201,71 @@ def test_what_is_not_read_of_events_is_refused(tmp_path: Path, before: str, afte
     with pytest.raises(UsageError) as caught:
         scenario_of(text, "a.xosc", {}, folder=tmp_path)
     assert told in str(caught.value)
+
+
+SIGNALS = """<signals>
+<signal id="8" s="50" t="-7.5" orientation="+" type="1000001" country="OpenDRIVE" dynamic="yes"/>
+<signal id="9" s="70" t="-7.5" orientation="+" type="1000001" country="OpenDRIVE" dynamic="yes">
+<validity fromLane="-2" toLane="-2"/></signal>
+<signal id="10" s="20" t="-8" orientation="+" type="274" subtype="50" value="30" country="de" dynamic="no"/>
+<signal id="11" s="20" t="-8" orientation="+" type="310" country="de" dynamic="no"/>
+<signal id="12" s="20" t="4" orientation="-" type="206" country="de" dynamic="no"/></signals>"""
+
+
+def furnished(folder: Path) -> Path:
+    """The road of two lanes with signals and limits."""
+    path = two_lanes(folder)
+    text = path.read_text().replace("</lanes></road>", f"</lanes>{SIGNALS}</road>")
+    kinds = '<type s="0" type="town"><speed max="30" unit="mph"/></type><type s="30" type="town">'
+    text = text.replace("<planView>", f'{kinds}<speed max="60" unit="km/h"/></type><planView>')
+    path.write_text(text)
+    return path
+
+
+def test_limits_lights_and_signs_of_open_drive_are_the_worlds(tmp_path: Path) -> None:
+    road = load_map(str(furnished(tmp_path)))
+    assert road.lanes["3/0/-1"].limit_mps == pytest.approx(30 * 0.44704)
+    assert road.lanes["3/1/-1"].limit_mps == pytest.approx(60 / 3.6), "of the type that goes on"
+    limits = [(one.pose.x_m, one.pose.y_m, one.limit_mps) for one in road.limits]
+    assert limits == [pytest.approx((40.0, y, 60 / 3.6), abs=0.05) for y in (5.0 - 1.5, 5.0 - 4.75)]
+    lights = {light.name: light for light in road.signals}
+    assert list(lights) == ["8", "8@3/0/-2", "9"]
+    assert [light.lane for light in lights.values()] == ["3/0/-1", "3/0/-2", "3/1/-2"]
+    assert [light.stop_m for light in lights.values()] == pytest.approx([50.0, 50.0, 10.0], abs=0.15)
+    for light in lights.values():
+        assert light.pose.y_m == pytest.approx(5.0 - 7.5, abs=0.02) and light.pose.yaw_rad == pytest.approx(0.0)
+    [sign] = road.signs
+    assert (sign.face, sign.value) == ("speed_limit", 30), "no lane is for those who come"
+    assert (sign.pose.x_m, sign.pose.y_m) == pytest.approx((30.0, -3.0), abs=0.02)
+
+
+def test_lanes_have_limits_of_their_own(tmp_path: Path) -> None:
+    path, wide = two_lanes(tmp_path), lane(-2, "driving", 3.5)
+    speeds = '<speed sOffset="0" max="no limit"/><speed sOffset="20" max="5"/></lane>'
+    path.write_text(path.read_text().replace(wide, wide.replace("</lane>", speeds), 1))
+    road = load_map(str(path))
+    assert [round(road.lanes[name].limit_mps, 1) for name in ("3/0/-1", "3/0/-2", "3/1/-2")] == [13.9, 36.1, 13.9]
+    assert [round(one.limit_mps, 1) for one in road.limits] == [5.0]
+
+
+def test_limits_and_lights_of_lanelets_are_the_worlds(tmp_path: Path) -> None:
+    path = lanelets(tmp_path)
+    light = (
+        '<relation id="990" version="1"><member type="way" ref="100" role="refers"/>'
+        '<tag k="type" v="regulatory_element"/><tag k="subtype" v="traffic_light"/></relation>'
+    )
+    ends = '<member type="relation" ref="990" role="regulatory_element"/><tag k="speed_limit" v="30"/></relation>'
+    text = path.read_text().replace("</relation>", ends, 1).replace("</osm>", f"{light}</osm>")
+    path.write_text(text)
+    road = load_map(str(path))
+    assert road.lanes["1000"].limit_mps == pytest.approx(30 / 3.6) != road.lanes["1001"].limit_mps
+    [signal] = road.signals
+    assert (signal.name, signal.lane, signal.stop_m) == ("990", "1000", pytest.approx(40.0))
+
+
+def test_lights_across_are_green_at_other_times() -> None:
+    along, across = (TrafficLight(name, Pose(0.0, 0.0, yaw), (), "a", 1.0) for name, yaw in (("a", 0.0), ("b", 1.6)))
+    shown = {light.name: light.programme for light in phased([along, across])}
+    assert [{colour_at(shown[name], time) for name in "ab"} for time in (5.0, 13.0, 20.0, 28.0)] == [
+        *({"green", "red"}, {"yellow", "red"}, {"red", "green"}, {"red", "yellow"})
+    ]

@@ -88,7 +88,7 @@ class Conditions:
         self, one: EventCondition, moment: Moment, colours: Mapping[str, str], begun: Set[str], ended: Set[str]
     ) -> bool:
         if one.quantity in ("begun", "ended"):
-            return (begun if one.quantity == "begun" else ended).issuperset(one.names)
+            return set(one.names) <= (begun if one.quantity == "begun" else ended)
         if one.quantity == "light":
             return colours.get(one.names[0]) == one.colour
         return _RULES[one.rule](self._value(one, moment), one.value)

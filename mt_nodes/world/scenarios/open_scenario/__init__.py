@@ -109,7 +109,7 @@ def scenario_of(
     assert ego is not None  # else it would not be done
     scenario = Scenario(
         *(PurePosixPath(name).stem, road.name, ego, actors, obstacles, surroundings, longest_s),
-        signals=programmes_of(source),
+        signals=programmes_of(source, road),
         events=tuple(story.events),
     )
     checked(scenario, road)

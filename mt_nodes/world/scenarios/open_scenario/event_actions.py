@@ -8,6 +8,8 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import Any
 
+from mt_nodes.base.errors import suggest
+from mt_nodes.world.drive.map_furniture import lights_named
 from mt_nodes.world.drive.road_map import Lane, RoadMap
 from mt_nodes.world.drive.scenario import Pose, Waypoint
 from mt_nodes.world.scenarios.open_scenario.conditions import colour_of
@@ -168,7 +170,10 @@ class EventActions:
         if not colour:
             self.source.refuse(f"<{state.tag} state='{state.get('state')}'>", "a colour, or lamps that are on and off")
             return {}
-        return {name: colour}
+        if not (known := lights_named(self.road.signals, name)):
+            own = [light.name for light in self.road.signals]
+            self.source.refuse(f"<{state.tag} name='{name}'>", f"a light of the map{suggest(name, own)}")
+        return dict.fromkeys(known, colour)
 
     def _dynamics(self, dynamics: ET.Element | None) -> dict[str, Any]:
         if dynamics is None:
@@ -178,7 +183,7 @@ class EventActions:
         return {"over": self.source.number(dynamics, "value"), "over_unit": unit, "shape": shape}
 
 
-def programmes_of(source: OpenScenarioFile) -> dict[str, tuple[tuple[str, float], ...]]:
+def programmes_of(source: OpenScenarioFile, road: RoadMap) -> dict[str, tuple[tuple[str, float], ...]]:
     """Return the programmes of lights by ``TrafficSignals`` of a file: the phases of each controller, in turn."""
     found: dict[str, list[tuple[str, float]]] = {}
     for controller in source.root.findall("RoadNetwork/TrafficSignals/TrafficSignalController"):
@@ -190,5 +195,6 @@ def programmes_of(source: OpenScenarioFile) -> dict[str, tuple[tuple[str, float]
                 colour = colour_of(state.get("state", ""))
                 if not colour:
                     source.refuse(f"<TrafficSignalState state='{state.get('state')}'>", "a colour, or lamps on and off")
-                found.setdefault(state.get("trafficSignalId", ""), []).append((colour or "red", seconds))
+                for name in lights_named(road.signals, state.get("trafficSignalId", "")) or [f"{state.attrib}"]:
+                    found.setdefault(name, []).append((colour or "red", seconds))
     return {name: tuple(row) for name, row in found.items()}
