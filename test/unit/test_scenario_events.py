@@ -12,7 +12,7 @@ from made_drives import setting
 from mt_nodes.base.params import plain, structure
 from mt_nodes.data.outputs import Control
 from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_scenario
-from mt_nodes.world.drive.event_conditions import Body, Conditions, Moment
+from mt_nodes.world.drive.event_conditions import Body, Conditions, StoryMoment
 from mt_nodes.world.drive.scenario import Actor, EventCondition, Pose, Scenario, StoryEvent
 from mt_nodes.world.drive.world import World
 
@@ -111,7 +111,7 @@ def test_without_events_nothing_is_different() -> None:
 def test_conditions(condition: EventCondition, bodies: tuple[Body, Body], holds: bool) -> None:
     event = StoryEvent("e", ((condition,),))
     conditions = Conditions(scene(event))
-    conditions.look(Moment(1.0, dict(zip("ab", bodies, strict=True))), {}, set(), set())
+    conditions.look(StoryMoment(1.0, dict(zip("ab", bodies, strict=True))), {}, set(), set())
     assert conditions.hold(event) is holds
 
 
@@ -129,7 +129,7 @@ def test_edges_and_delays(edge: str, delay_s: float, expected: list[bool]) -> No
     event = StoryEvent("e", ((EventCondition("speed_mps", "a", rule=">", value=1.0, edge=edge, delay_s=delay_s),),))
     conditions, got = Conditions(scene(event)), []
     for number, speed in enumerate((2.0, 0.0, 2.0, 2.0, 0.0)):
-        conditions.look(Moment(0.1 * number, {"a": Body(0.0, 0.0, speed, 0.0)}), {}, set(), set())
+        conditions.look(StoryMoment(0.1 * number, {"a": Body(0.0, 0.0, speed, 0.0)}), {}, set(), set())
         got.append(conditions.hold(event))
     assert got == expected
 
@@ -138,7 +138,7 @@ def test_who_stands_has_done_so_for_a_time() -> None:
     event = StoryEvent("e", ((EventCondition("standing_s", "a", rule=">", value=0.15),),))
     conditions, got = Conditions(scene(event)), []
     for number, speed in enumerate((0.0, 0.0, 0.0, 1.0, 0.0)):
-        conditions.look(Moment(0.1 * number, {"a": Body(0.0, 0.0, speed, 0.0)}), {}, set(), set())
+        conditions.look(StoryMoment(0.1 * number, {"a": Body(0.0, 0.0, speed, 0.0)}), {}, set(), set())
         got.append(conditions.hold(event))
     assert got == [False, False, True, False, False]
 

@@ -34,7 +34,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Moment:
+class StoryMoment:
     """Everybody at a moment, by name; the ego is ``ego``."""
 
     time_s: float
@@ -56,7 +56,7 @@ class Conditions:
         self._standing: dict[str, float] = {}
         self._true: set[EventCondition] = set()
 
-    def look(self, moment: Moment, colours: Mapping[str, str], begun: Set[str], ended: Set[str]) -> None:
+    def look(self, moment: StoryMoment, colours: Mapping[str, str], begun: Set[str], ended: Set[str]) -> None:
         """Take in a moment, the colours of lights, and which events have begun and ended."""
         for name, body in moment.bodies.items():
             if body.speed_mps > _STANDS_MPS:
@@ -71,7 +71,7 @@ class Conditions:
         """Tell whether the conditions of an event hold."""
         return not event.when or any(self._true.issuperset(group) for group in event.when)
 
-    def _now(self, one: EventCondition, level: bool, moment: Moment) -> bool:
+    def _now(self, one: EventCondition, level: bool, moment: StoryMoment) -> bool:
         """Return whether a condition counts as true at a moment: by its edge, and its delay ago."""
         before = self._before.get(one)
         self._before[one] = level
@@ -85,7 +85,7 @@ class Conditions:
         return told
 
     def _level(
-        self, one: EventCondition, moment: Moment, colours: Mapping[str, str], begun: Set[str], ended: Set[str]
+        self, one: EventCondition, moment: StoryMoment, colours: Mapping[str, str], begun: Set[str], ended: Set[str]
     ) -> bool:
         if one.quantity in ("begun", "ended"):
             return set(one.names) <= (begun if one.quantity == "begun" else ended)
@@ -93,7 +93,7 @@ class Conditions:
             return colours.get(one.names[0]) == one.colour
         return _RULES[one.rule](self._value(one, moment), one.value)
 
-    def _value(self, one: EventCondition, moment: Moment) -> float:
+    def _value(self, one: EventCondition, moment: StoryMoment) -> float:
         if one.quantity == "time_s":
             return moment.time_s + 5e-10
         body = moment.bodies[one.of]

@@ -8,19 +8,19 @@ one of OpenSCENARIO 1.3's ``DynamicsShape``, which begin and end without a later
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.drive.event_conditions import Conditions, Moment
+from mt_nodes.world.drive.event_conditions import Conditions, StoryMoment
 from mt_nodes.world.drive.scenario import Scenario, StoryEvent
 
 Floats = npt.NDArray[np.float64]
 #: Nobody is slower than so for what takes a way, in m/s.
 _LEAST_MPS = 0.1
 #: Share of the way aside, by the share of the time.
-_SHAPES = {
+_SHAPES: dict[str, Callable[[Floats], Floats]] = {
     "linear": lambda share: share,
     "sinusoidal": lambda share: (1.0 - np.cos(np.pi * share)) / 2.0,
     "cubic": lambda share: share * share * (3.0 - 2.0 * share),
@@ -55,11 +55,13 @@ class EventRun:
         """Whether the scenario has events."""
         return bool(self._events)
 
-    def look(self, moment: Moment, colours: Mapping[str, str]) -> None:
+    def look(self, moment: StoryMoment, colours: Mapping[str, str]) -> None:
         """Begin the events whose conditions hold at a moment."""
         now_s = moment.time_s
         for row, event in self._followed.items():
-            self.target_mps[row] = max(0.0, event.factor * moment.speed_of(event.relative_to) + event.speed_mps)
+            self.target_mps[row] = max(
+                0.0, event.factor * moment.speed_of(event.relative_to) + (event.speed_mps or 0.0)
+            )
         ended = {name for name, begun_s in self._begun.items() if now_s >= begun_s + self._lasts[name] - 1e-9}
         self._conditions.look(moment, {**colours, **self.lights}, set(self._begun), ended)
         for event in self._events:
@@ -78,7 +80,7 @@ class EventRun:
         moved = np.array([_SHAPES[shape](one) for shape, one in zip(self._shape, share, strict=True)])
         return np.asarray(self._from_m + (self._to_m - self._from_m) * moved)
 
-    def _begin(self, event: StoryEvent, moment: Moment) -> float:
+    def _begin(self, event: StoryEvent, moment: StoryMoment) -> float:
         """Carry out an event; return how long it takes."""
         self.lights |= event.lights
         if not event.actor:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.world.drive.bodies import facts_of, sizes
-from mt_nodes.world.drive.event_conditions import Body, Moment
+from mt_nodes.world.drive.event_conditions import Body, StoryMoment
 from mt_nodes.world.drive.event_run import EventRun, turned_rad
 from mt_nodes.world.drive.paths import Paths, stops_on_foot, stops_on_wheels
 from mt_nodes.world.drive.road_map import RoadMap
@@ -105,7 +105,7 @@ class Motion:
         place = place + aside[:, None] * np.column_stack([-np.sin(yaw), np.cos(yaw)])
         self.rows = np.column_stack([place, self._turned(piece, speed, turned_rad(across, speed)), speed])
 
-    def _moment(self, ego: EgoState) -> Moment:
+    def _moment(self, ego: EgoState) -> StoryMoment:
         """Return everybody now, for conditions of events."""
         car = self._vehicle
         ahead = (car.front_m - car.rear_m) / 2.0
@@ -113,7 +113,7 @@ class Motion:
         bodies = {EGO_NAME: Body(*middle, ego.speed_mps, ego.yaw_rad, ego.acceleration_mps2, self._ego_m)}
         for name, (x, y, yaw, speed), way in zip(self._names, self.rows.tolist(), self.travelled_m, strict=True):
             bodies[name] = Body(x, y, speed, yaw, 0.0, float(way))
-        return Moment(self._now_s, bodies)
+        return StoryMoment(self._now_s, bodies)
 
     def _target_speed(self, piece: npt.NDArray[np.intp]) -> Floats:
         return np.asarray(self._paths.speed_mps[np.arange(len(piece)), piece])

@@ -76,7 +76,7 @@ class Triggers:
         where = condition.find("ByEntityCondition/TriggeringEntities")
         if where is None:
             found = self._by_value(inner)
-            groups = [(found,)] if found is not None else [()]
+            groups: list[Group] = [(found,)] if found is not None else [()]
         else:
             each = [self._by_entity(inner, one.get("entityRef", "")) for one in where.findall("EntityRef")]
             known = [one for one in each if one is not None]
