@@ -12,10 +12,14 @@ from made_drives import setting
 from mt_nodes.base.params import plain, structure
 from mt_nodes.data.outputs import Control
 from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_scenario
-from mt_nodes.world.drive.event_conditions import Body, Conditions, StoryMoment
+from mt_nodes.world.drive.event_conditions import Conditions, StoryBody, StoryMoment
 from mt_nodes.world.drive.scenario import Actor, EventCondition, Pose, Scenario, StoryEvent
 from mt_nodes.world.drive.world import World
 
+#: Two: the first 10 m behind and faster, behind and slower, and one that stands.
+BEHIND = StoryBody(0.0, 0.0, 5.0, 0.0), StoryBody(10.0, 0.0, 1.0, 0.0)
+SLOWER = StoryBody(0.0, 0.0, 1.0, 0.0), StoryBody(10.0, 0.0, 5.0, 0.0)
+STANDS = StoryBody(0.0, 0.0, 5.0, 0.0), StoryBody(0.0, 0.0, 0.0, 0.0)
 CAR = Actor("other", "car", Pose(100.0, 0.0), speed_mps=10.0)
 ROLLS = Control(None, steering_rad=0.0, acceleration_mps2=0.0)
 
@@ -96,19 +100,31 @@ def test_without_events_nothing_is_different() -> None:
 @pytest.mark.parametrize(
     ("condition", "bodies", "holds"),
     [
-        (EventCondition("distance_m", "a", "b", value=10.5), (Body(0, 0, 5, 0), Body(10, 0, 1, 0)), True),
-        (EventCondition("distance_m", "a", "b", value=5.5, less_m=5.0), (Body(0, 0, 5, 0), Body(10, 0, 1, 0)), True),
-        (EventCondition("headway_s", "a", "b", value=2.1), (Body(0, 0, 5, 0), Body(10, 0, 1, 0)), True),
-        (EventCondition("headway_s", "b", "a", ">", 9.0), (Body(0, 0, 5, 0), Body(10, 0, 1, 0)), True),
-        (EventCondition("ttc_s", "a", "b", value=2.6), (Body(0, 0, 5, 0), Body(10, 0, 1, 0)), True),
-        (EventCondition("ttc_s", "a", "b", value=1e9), (Body(0, 0, 1, 0), Body(10, 0, 5, 0)), False),
-        (EventCondition("place_m", "a", value=3.0, place=Pose(0, 2)), (Body(0, 0, 5, 0), Body(0, 0, 0, 0)), True),
-        (EventCondition("speed_mps", "a", rule="=", value=5.0), (Body(0, 0, 5, 0), Body(0, 0, 0, 0)), True),
-        (EventCondition("travelled_m", "a", rule=">", value=5.0), (Body(0, 0, 5, 0), Body(0, 0, 0, 0)), False),
-        (EventCondition("standing_s", "b", rule=">", value=0.5), (Body(0, 0, 5, 0), Body(0, 0, 0, 0)), False),
+        (EventCondition("distance_m", "a", "b", value=10.5), BEHIND, True),
+        (
+            EventCondition("distance_m", "a", "b", value=5.5, less_m=5.0),
+            BEHIND,
+            True,
+        ),
+        (EventCondition("headway_s", "a", "b", value=2.1), BEHIND, True),
+        (EventCondition("headway_s", "b", "a", ">", 9.0), BEHIND, True),
+        (EventCondition("ttc_s", "a", "b", value=2.6), BEHIND, True),
+        (EventCondition("ttc_s", "a", "b", value=1e9), SLOWER, False),
+        (
+            EventCondition("place_m", "a", value=3.0, place=Pose(0, 2)),
+            STANDS,
+            True,
+        ),
+        (EventCondition("speed_mps", "a", rule="=", value=5.0), STANDS, True),
+        (
+            EventCondition("travelled_m", "a", rule=">", value=5.0),
+            STANDS,
+            False,
+        ),
+        (EventCondition("standing_s", "b", rule=">", value=0.5), STANDS, False),
     ],
 )
-def test_conditions(condition: EventCondition, bodies: tuple[Body, Body], holds: bool) -> None:
+def test_conditions(condition: EventCondition, bodies: tuple[StoryBody, StoryBody], holds: bool) -> None:
     event = StoryEvent("e", ((condition,),))
     conditions = Conditions(scene(event))
     conditions.look(StoryMoment(1.0, dict(zip("ab", bodies, strict=True))), {}, set(), set())
@@ -129,7 +145,7 @@ def test_edges_and_delays(edge: str, delay_s: float, expected: list[bool]) -> No
     event = StoryEvent("e", ((EventCondition("speed_mps", "a", rule=">", value=1.0, edge=edge, delay_s=delay_s),),))
     conditions, got = Conditions(scene(event)), []
     for number, speed in enumerate((2.0, 0.0, 2.0, 2.0, 0.0)):
-        conditions.look(StoryMoment(0.1 * number, {"a": Body(0.0, 0.0, speed, 0.0)}), {}, set(), set())
+        conditions.look(StoryMoment(0.1 * number, {"a": StoryBody(0.0, 0.0, speed, 0.0)}), {}, set(), set())
         got.append(conditions.hold(event))
     assert got == expected
 
@@ -138,7 +154,7 @@ def test_who_stands_has_done_so_for_a_time() -> None:
     event = StoryEvent("e", ((EventCondition("standing_s", "a", rule=">", value=0.15),),))
     conditions, got = Conditions(scene(event)), []
     for number, speed in enumerate((0.0, 0.0, 0.0, 1.0, 0.0)):
-        conditions.look(StoryMoment(0.1 * number, {"a": Body(0.0, 0.0, speed, 0.0)}), {}, set(), set())
+        conditions.look(StoryMoment(0.1 * number, {"a": StoryBody(0.0, 0.0, speed, 0.0)}), {}, set(), set())
         got.append(conditions.hold(event))
     assert got == [False, False, True, False, False]
 

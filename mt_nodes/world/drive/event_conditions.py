@@ -22,7 +22,7 @@ _RULES: dict[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True)
-class Body:
+class StoryBody:
     """The middle, speed in m/s, heading, acceleration and travelled way of the ego or an actor."""
 
     x_m: float
@@ -38,7 +38,7 @@ class StoryMoment:
     """Everybody at a moment, by name; the ego is ``ego``."""
 
     time_s: float
-    bodies: Mapping[str, Body]
+    bodies: Mapping[str, StoryBody]
 
     def speed_of(self, name: str) -> float:
         """Return somebody's speed."""
@@ -106,7 +106,7 @@ class Conditions:
         return _between(one, body, moment.bodies[one.to])
 
 
-def _between(one: EventCondition, body: Body, other: Body) -> float:
+def _between(one: EventCondition, body: StoryBody, other: StoryBody) -> float:
     """Return the distance of two, or the time in which the first is there, or both meet."""
     x, y = other.x_m - body.x_m, other.y_m - body.y_m
     middles_m = hypot(x, y)

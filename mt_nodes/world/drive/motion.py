@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.world.drive.bodies import facts_of, sizes
-from mt_nodes.world.drive.event_conditions import Body, StoryMoment
+from mt_nodes.world.drive.event_conditions import StoryBody, StoryMoment
 from mt_nodes.world.drive.event_run import EventRun, turned_rad
 from mt_nodes.world.drive.paths import Paths, stops_on_foot, stops_on_wheels
 from mt_nodes.world.drive.road_map import RoadMap
@@ -110,9 +110,9 @@ class Motion:
         car = self._vehicle
         ahead = (car.front_m - car.rear_m) / 2.0
         middle = ego.x_m + ahead * np.cos(ego.yaw_rad), ego.y_m + ahead * np.sin(ego.yaw_rad)
-        bodies = {EGO_NAME: Body(*middle, ego.speed_mps, ego.yaw_rad, ego.acceleration_mps2, self._ego_m)}
+        bodies = {EGO_NAME: StoryBody(*middle, ego.speed_mps, ego.yaw_rad, ego.acceleration_mps2, self._ego_m)}
         for name, (x, y, yaw, speed), way in zip(self._names, self.rows.tolist(), self.travelled_m, strict=True):
-            bodies[name] = Body(x, y, speed, yaw, 0.0, float(way))
+            bodies[name] = StoryBody(x, y, speed, yaw, 0.0, float(way))
         return StoryMoment(self._now_s, bodies)
 
     def _target_speed(self, piece: npt.NDArray[np.intp]) -> Floats:
