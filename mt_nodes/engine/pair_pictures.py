@@ -19,7 +19,7 @@ from mt_nodes.data.outputs import Path as OutputPath
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.engine.pair_view import PairView
 from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.obstacles import ObstacleCheck
+from mt_nodes.relations.checks.obstacles import ObstacleComparison
 from mt_nodes.relations.checks.path_checks import expected_places, resampled
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -44,7 +44,7 @@ def write_view(
     """Write the arrays, everything in the frame of the check's region; without a region, in the source cloud's."""
     frame = next((cloud.frame_id for cloud in (*source.clouds, *source.radars)), "")
     arrays: Arrays = {}
-    if isinstance(check, ObstacleCheck):
+    if isinstance(check, ObstacleComparison):
         region = check.region.resolve(source)
         frame = region.frame_id
         arrays["region"] = _outline(region.geometry)

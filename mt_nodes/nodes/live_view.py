@@ -29,7 +29,7 @@ from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
-from mt_nodes.relations.checks.obstacles import ObstacleCheck
+from mt_nodes.relations.checks.obstacles import ObstacleComparison
 from mt_nodes.stacks.callable_host import as_points
 
 ARMS = ("source", "followup")
@@ -74,7 +74,7 @@ class LiveView:
 def _region(case: ExecutedPair) -> tuple[Region | None, float]:
     """Return the region that the pair was judged in, and how far inside it the keep zone lies."""
     check = case.offer.judges[0].check
-    if not isinstance(check, ObstacleCheck):
+    if not isinstance(check, ObstacleComparison):
         return None, 0.0
     try:
         return check.region.resolve(case.source), check.keep_inset_m

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,53 @@ def read_lanelets(path: Path, origin_deg: tuple[float, float] | None) -> HdMap:
     UTM from there. None: points carry ``local_x`` and ``local_y`` in metres, as Autoware's maps do.
     Raises UsageError: the library is missing, or cannot read the file; or points have no place in metres.
     """
+    layer = _loaded(path, origin_deg)
+    lanes = tuple(_lane(lanelet, path, local=origin_deg is None) for lanelet in layer)
+    if not lanes:
+        raise UsageError(f"{path}: got a Lanelet2 map without a lanelet")
+    return HdMap(path.name, tuple(sorted(lanes, key=lambda lane: int(lane.lane_id))))
+
+
+@dataclass(frozen=True)
+class LaneLight:
+    """A traffic light of a lanelet.
+
+    Attributes:
+        light_id: of its regulatory element. post_m: (2,) where it hangs. stop_m: (2,) middle of its stop line, None: it
+            has none.
+    """
+
+    lane_id: str
+    light_id: str
+    post_m: Line
+    stop_m: Line | None
+
+
+def read_lanelet_rules(path: Path, origin_deg: tuple[float, float] | None) -> tuple[dict[str, float], list[LaneLight]]:
+    """Return the speed limits in m/s for vehicles, by lanelet, and the traffic lights of lanelets.
+
+    Limits are those of lanelet2's traffic rules for Germany: of regulatory elements and attributes, else those of the
+    place (50 km/h in towns). Arguments and errors are those of :func:`read_lanelets`.
+    """
+    layer, local = _loaded(path, origin_deg), origin_deg is None
+    import lanelet2
+
+    german, vehicle = lanelet2.traffic_rules.Locations.Germany, lanelet2.traffic_rules.Participants.Vehicle
+    rules = lanelet2.traffic_rules.create(german, vehicle)
+    limits = {str(lanelet.id): float(rules.speedLimit(lanelet).speedLimitMPS) for lanelet in layer}
+    lights = []
+    for lanelet in layer:
+        for light in lanelet.trafficLights():
+            posts, stop = list(light.trafficLights), light.stopLine
+            post = _line(posts[0], path, local=local).mean(axis=0) if posts else None
+            line = _line(stop, path, local=local).mean(axis=0) if stop else None
+            if post is not None:
+                lights.append(LaneLight(str(lanelet.id), str(light.id), post, line))
+    return {lane: limit for lane, limit in limits.items() if limit > 0.0}, lights
+
+
+def _loaded(path: Path, origin_deg: tuple[float, float] | None) -> Any:
+    """Return the lanelets of a file."""
     try:
         import lanelet2
     except ModuleNotFoundError as error:
@@ -30,13 +78,9 @@ def read_lanelets(path: Path, origin_deg: tuple[float, float] | None) -> HdMap:
         lanelet2.io.Origin(*origin)
     )
     try:
-        layer = lanelet2.io.load(str(path), projector).laneletLayer
+        return lanelet2.io.load(str(path), projector).laneletLayer
     except RuntimeError as error:
         raise UsageError(f"{path}: lanelet2 cannot read this map ({str(error).strip()})") from error
-    lanes = tuple(_lane(lanelet, path, local=origin_deg is None) for lanelet in layer)
-    if not lanes:
-        raise UsageError(f"{path}: got a Lanelet2 map without a lanelet")
-    return HdMap(path.name, tuple(sorted(lanes, key=lambda lane: int(lane.lane_id))))
 
 
 def _lane(lanelet: Any, path: Path, *, local: bool) -> HdLane:

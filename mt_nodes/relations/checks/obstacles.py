@@ -71,8 +71,8 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class ObstacleCheck(ScoredCheck):
-    """Base of checks that compare obstacles.
+class ObstacleComparison(ScoredCheck):
+    """Base of checks that compare obstacles, whatever else they judge of them.
 
     Obstacles are demanded inside the keep zone, which lies ``keep_inset_m`` inside the region and within ``within_m``
     of the ego, so that an obstacle that crosses an outline violates nothing. Every part of an obstacle must be
@@ -100,10 +100,6 @@ class ObstacleCheck(ScoredCheck):
             raise UsageError(f"beyond_m {self.beyond_m:g} is not below within_m {self.within_m:g}")
         if self.region.fixed and self.region.buffered(-self.keep_inset_m).is_empty:
             raise UsageError(f"keep_inset_m {self.keep_inset_m:g} m leaves nothing of region '{self.region.name}'")
-
-    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
-        """Judge one pair: ERROR if it cannot be compared, NOT_APPLICABLE if nothing is demanded."""
-        return self.judge_obstacles((source.detections, followup.detections), effects, bundle, self.decide)
 
     def judge_obstacles(
         self,
@@ -136,10 +132,6 @@ class ObstacleCheck(ScoredCheck):
     def demands(self, compared: Comparison) -> bool:
         """Whether there is anything to judge; by default, any demanded obstacle."""
         return bool(compared.demanded.any())
-
-    @abstractmethod
-    def decide(self, compared: Comparison) -> Judgement:
-        """Judge two outputs with something to judge."""
 
     @property
     def what(self) -> str:
@@ -228,6 +220,19 @@ class ObstacleCheck(ScoredCheck):
         ]
         classes = sorted({*inside[0], *inside[1]})
         return {"all": [len(i) for i in inside], **{c: [i.count(c) for i in inside] for c in classes}}
+
+
+@dataclass(frozen=True)
+class ObstacleCheck(ObstacleComparison):
+    """Base of checks that judge obstacles by their comparison alone."""
+
+    def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
+        """Judge one pair: ERROR if it cannot be compared, NOT_APPLICABLE if nothing is demanded."""
+        return self.judge_obstacles((source.detections, followup.detections), effects, bundle, self.decide)
+
+    @abstractmethod
+    def decide(self, compared: Comparison) -> Judgement:
+        """Judge two outputs with something to judge."""
 
 
 def _placed(judgement: Judgement, compared: Comparison) -> Judgement:

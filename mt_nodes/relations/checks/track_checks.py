@@ -19,7 +19,7 @@ from mt_nodes.data.perception import PredictedObjects, PredictedPath
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import at_least, at_most
-from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, describe, places
+from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, ObstacleComparison, describe, places
 
 Floats = npt.NDArray[np.float64]
 #: Paths of one obstacle, in one frame.
@@ -90,7 +90,7 @@ class TracksKept(ObstacleCheck):
 
 
 @dataclass(frozen=True)
-class PredictedPathsClose(ObstacleCheck):
+class PredictedPathsClose(ObstacleComparison):
     """The predicted path of each demanded obstacle is displaced by at most ``tolerance_m``.
 
     ``ade`` is the mean and ``fde`` the last displacement over ``horizon_s``, at the times of the source's path (S.
@@ -126,10 +126,6 @@ class PredictedPathsClose(ObstacleCheck):
     def what(self) -> str:
         """Name of what is demanded, for people."""
         return "obstacle"
-
-    def decide(self, compared: Comparison) -> Judgement:
-        """Refuse: without paths there is nothing to judge."""
-        raise NotImplementedError("predicted_paths_close judges paths, by judge")
 
     def _displacements(
         self, compared: Comparison, paths: tuple[PredictedObjects, PredictedObjects], effects: Effects, bundle: Bundle

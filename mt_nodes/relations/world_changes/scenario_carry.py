@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.drive.scenario import Actor, Pose, Scenario
+from mt_nodes.world.drive.scenario import Actor, Pose, Scenario, StoryEvent
 
 if TYPE_CHECKING:
     from mt_nodes.world.drive.road_map import Lane, Outline, RoadMap
@@ -89,7 +89,16 @@ def carried_scenario(scenario: Scenario, carry: Carry) -> Scenario:
         ego=replace(ego, start=carry.pose(ego.start), target=ego.target and carry.pose(ego.target)),
         actors=tuple(carried_actor(actor, carry) for actor in scenario.actors),
         obstacles=tuple(replace(one, pose=carry.pose(one.pose)) for one in scenario.obstacles),
+        events=tuple(_carried_event(event, carry) for event in scenario.events),
     )
+
+
+def _carried_event(event: StoryEvent, carry: Carry) -> StoryEvent:
+    aside = None if event.aside_m is None else carry.side * event.aside_m
+    when = tuple(
+        tuple(replace(one, place=one.place and carry.pose(one.place)) for one in group) for group in event.when
+    )
+    return replace(event, aside_m=aside, when=when)
 
 
 def carried_actor(actor: Actor, carry: Carry) -> Actor:

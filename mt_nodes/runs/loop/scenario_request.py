@@ -82,8 +82,4 @@ def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:
         raise UsageError(f"stack '{stack.name}' needs {', '.join(stack.needs)}, which worlds do not publish")
     if stack.match == "arrival":
         raise UsageError(f"stack '{stack.name}' has match: arrival, which is for `mt live`; expected stamp or order")
-    if request.simulator or request.simulator_settings:
-        from mt_nodes.runs.loop.other_simulators import check_simulator
-
-        check_simulator(request, stack)
     return request

@@ -24,7 +24,7 @@ from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import LOOP_SHAM, load_suite
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import ChangedWorld
-from mt_nodes.runs.loop.other_simulators import settings_given
+from mt_nodes.runs.loop.other_simulators import check_simulator, settings_given
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import USUAL_EPISODES, ScenarioRequest, checked_request
 from mt_nodes.runs.relation_choice import choose_relations
@@ -78,6 +78,7 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         plugins.add_directories(map(Path, request.plugins))
         stack = with_faults(load_stack(request.stack), request.faults)
         request = checked_request(request, stack)
+        check_simulator(request, stack)
         choice = choose_relations(request.relations, partial(incompatibility, stack=stack, loop=True), loop=True)
         request = dataclasses.replace(request, relations=choice.relations)
         suite = load_suite(request.relations, LOOP_SHAM)

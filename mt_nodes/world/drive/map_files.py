@@ -3,8 +3,9 @@
 
 The file's lanes become the world's: lanes for vehicles, with their neighbours and successors by where they lie, and
 pavements. The carriageway is what those lanes, parking lanes, shoulders and borders cover, and kerbs are its edges.
-What the world has beyond that is not in it: no height, no houses, no traffic lights, signs and crossings; a lane has
-one width, the median of those along it, and a speed limit that is assumed.
+Speed limits, traffic lights and signs are read, too (:mod:`mt_nodes.world.drive.map_furniture`).
+What the world has beyond that is not in it: no height (the world is flat), no houses and no crossings; a lane has one
+width, the median of those along it, and a speed limit that is assumed where the file has none.
 
 A lane of OpenDRIVE is named ``road/section/lane``, and one of Lanelet2 by its number.
 """
@@ -29,6 +30,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.hd_maps.hd_map import VEHICLE_KINDS, HdLane, HdMap
 from mt_nodes.data.hd_maps.opendrive_file import BORDER_STEP_M
 from mt_nodes.data.hd_maps.road_area import RoadArea
+from mt_nodes.world.drive.map_furniture import lanelet_furniture, open_drive_furniture
 from mt_nodes.world.drive.map_parts import outline, surfaced
 from mt_nodes.world.drive.road_map import Lane, RoadMap
 
@@ -100,7 +102,10 @@ def _built(name: str, path: str, origin: tuple[float, float] | None, digest: str
     lanes = [replace(lane, reference_m=_reference(way, spans)) for lane, way in zip(lanes, driven, strict=True)]
     lanes += [_on_foot(way) for way in ways if way.lane.kind in _ON_FOOT]
     paved = HdMap(name, tuple(way.lane for way in ways if way.lane.kind not in _ON_FOOT)).pieces
-    return surfaced(name, lanes, shapely.union_all(shapely.buffer(paved, _OVERLAP_M, join_style="mitre")))
+    is_open_drive = path.endswith(".xodr")
+    found = open_drive_furniture(path, lanes) if is_open_drive else lanelet_furniture(path, origin, lanes)
+    road = surfaced(name, found.lanes, shapely.union_all(shapely.buffer(paved, _OVERLAP_M, join_style="mitre")))
+    return replace(road, signals=found.signals, signs=found.signs, limits=found.limits)
 
 
 def _way(lane: HdLane) -> _Way | None:

@@ -5,7 +5,8 @@ An actor with a trigger stands until it fires. Vehicles speed up and brake gradu
 pedestrians reach their speed at once. Actors that obey signals stop where their way enters a crossing or meets a stop
 line whose light is not green (vehicles at yellow if they can brake gently, at red if they can brake at all). Such
 vehicles also keep their distance to anybody in their way, including the ego; all others follow the scenario regardless,
-so that intended events happen. The way ahead is checked ten times per second.
+so that intended events happen. The way ahead is checked ten times per second. Events of the scenario
+(:mod:`mt_nodes.world.drive.event_run`) change speeds, and put actors beside their ways.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.world.drive.bodies import facts_of, sizes
+from mt_nodes.world.drive.event_conditions import StoryBody, StoryMoment
+from mt_nodes.world.drive.event_run import EventRun, turned_rad
 from mt_nodes.world.drive.paths import Paths, stops_on_foot, stops_on_wheels
 from mt_nodes.world.drive.road_map import RoadMap
-from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.drive.scenario import EGO_NAME, Scenario
 from mt_nodes.world.drive.trace import EgoState
 
 Floats = npt.NDArray[np.float64]
@@ -59,11 +62,15 @@ class Motion:
         self._stop_m = self._paths.end_m.copy()
         self._going = self._triggers.fired(0.0, ego, self.rows)
         self._still = not self._paths.end_m.any()  # nobody has anywhere to go
+        self.events, self._names = EventRun(scenario), [actor.name for actor in actors]
+        self._now_s = self._ego_m = 0.0
         # Actors without a trigger are already moving.
         self.rows[:, 3] = np.where(self._going, self._target_speed(self._paths.piece_at(self.travelled_m)), 0.0)
 
     def look(self, ego: EgoState, colours: Mapping[str, str]) -> None:
         """Check lights and traffic ahead, and store where to stop; call it every :data:`LOOK_S`."""
+        if self.events.any:
+            self.events.look(self._moment(ego), colours)
         self._stop_m = self._paths.end_m.copy()
         self._lights.stops(self._stop_m, self.travelled_m, self.rows[:, 3], self._hard, colours)
         if len(self._drives):
@@ -71,6 +78,8 @@ class Motion:
 
     def advance(self, time_s: float, ego: EgoState) -> None:
         """Advance by one step from a time."""
+        self._now_s = time_s + self._step_s
+        self._ego_m += ego.speed_mps * self._step_s
         if self._still:
             return
         if not self._going.all():
@@ -79,20 +88,40 @@ class Motion:
         piece = self._paths.piece_at(self.travelled_m)
         room = np.minimum(self._stop_m, self._paths.end_m) - self.travelled_m
         could = np.sqrt(2.0 * self._gentle * np.maximum(room, 0.0))
-        target = np.where(self._going, np.minimum(self._target_speed(piece), could), 0.0)
-        speed = np.minimum(np.maximum(target, before - self._hard * step), before + self._up * step)
+        told, rate = self.events.target_mps, self.events.rate_mps2
+        wanted = np.where(np.isnan(told), self._target_speed(piece), told)
+        target = np.where(self._going, np.minimum(wanted, could), 0.0)
+        hard, up = (np.where(np.isnan(rate), own, np.fmax(rate, 0.0)) for own in (self._hard, self._up))
+        speed = np.minimum(np.maximum(target, before - hard * step), before + up * step)
         onward = np.minimum(self.travelled_m + speed * step, self._paths.end_m)
         speed = np.where(self._paths.end_m - onward < 0.001, 0.0, speed)
         self.travelled_m = onward
-        self.rows = np.column_stack([self._paths.place_at(onward, piece), self._turned(piece, speed), speed])
+        place = self._paths.place_at(onward, piece)
+        if not self.events.any:
+            self.rows = np.column_stack([place, self._turned(piece, speed), speed])
+            return
+        aside, across = self.events.aside_m(self._now_s)
+        yaw = self._paths.yaw_rad[np.arange(len(piece)), piece]
+        place = place + aside[:, None] * np.column_stack([-np.sin(yaw), np.cos(yaw)])
+        self.rows = np.column_stack([place, self._turned(piece, speed, turned_rad(across, speed)), speed])
+
+    def _moment(self, ego: EgoState) -> StoryMoment:
+        """Return everybody now, for conditions of events."""
+        car = self._vehicle
+        ahead = (car.front_m - car.rear_m) / 2.0
+        middle = ego.x_m + ahead * np.cos(ego.yaw_rad), ego.y_m + ahead * np.sin(ego.yaw_rad)
+        bodies = {EGO_NAME: StoryBody(*middle, ego.speed_mps, ego.yaw_rad, ego.acceleration_mps2, self._ego_m)}
+        for name, (x, y, yaw, speed), way in zip(self._names, self.rows.tolist(), self.travelled_m, strict=True):
+            bodies[name] = StoryBody(x, y, speed, yaw, 0.0, float(way))
+        return StoryMoment(self._now_s, bodies)
 
     def _target_speed(self, piece: npt.NDArray[np.intp]) -> Floats:
         return np.asarray(self._paths.speed_mps[np.arange(len(piece)), piece])
 
-    def _turned(self, piece: npt.NDArray[np.intp], speed: Floats) -> Floats:
+    def _turned(self, piece: npt.NDArray[np.intp], speed: Floats, aside_rad: Floats | float = 0.0) -> Floats:
         """Return (N,) headings after a step: moving actors turn towards their way."""
         yaw = self.rows[:, 2]
-        off = self._paths.yaw_rad[np.arange(len(piece)), piece] - yaw
+        off = self._paths.yaw_rad[np.arange(len(piece)), piece] + aside_rad - yaw
         off -= 2.0 * np.pi * np.round(off / (2.0 * np.pi))
         return np.asarray(yaw + np.where(speed > 0.0, np.clip(off, -self._turn, self._turn), 0.0))
 

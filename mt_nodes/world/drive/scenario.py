@@ -162,6 +162,74 @@ class TraceClaim:
     formula: str
 
 
+EGO_NAME = "ego"
+"""What conditions of events call the ego."""
+QUANTITIES = (
+    *("time_s", "distance_m", "headway_s", "ttc_s", "place_m", "speed_mps", "acceleration_mps2", "travelled_m"),
+    *("standing_s", "begun", "ended", "light"),
+)
+"""What a condition of an event is about; see :class:`EventCondition`."""
+
+
+@dataclass(frozen=True)
+class EventCondition:
+    """A condition under which an event begins.
+
+    Attributes:
+        quantity: ``time_s`` since the start; of two, between middles, ``distance_m``, ``headway_s`` at the speed of the
+            first, ``ttc_s`` at which they close in; ``place_m`` from a place; ``speed_mps``, ``acceleration_mps2``,
+            ``travelled_m``, ``standing_s`` of one; ``begun`` and ``ended``: all of some events have; ``light``: one
+            shows a colour.
+        of, to: names of those it is about; ``ego`` for the ego. rule: ``<``, ``>`` or ``=``. value: compared with it.
+        less_m: taken off the distance of two, for what lies between their middles and bumpers.
+        names: of events, or of the light. colour: of the light.
+        edge: it must have become true (``rising``), false (``falling``) or either (``risingOrFalling``) just then;
+            ``none``: it is true.
+        delay_s: so much later.
+    """
+
+    quantity: str
+    of: str = ""
+    to: str = ""
+    rule: str = "<"
+    value: float = 0.0
+    less_m: float = 0.0
+    place: Pose | None = None
+    names: tuple[str, ...] = ()
+    colour: str = ""
+    edge: str = "none"
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class StoryEvent:
+    """What an actor does, or a light shows, from a moment on; once.
+
+    Attributes:
+        when: groups of conditions, of which one must hold as a whole; none: at once.
+        actor: whose speed and way it is; empty for lights alone.
+        speed_mps: its new speed, times ``factor`` that of ``relative_to`` is added; None: as before. continuous: and so
+            from then on, whatever the other one does.
+        aside_m: how far to the left of its way it goes from then on; None: as before.
+        over: how long it takes: ``over_unit`` is s, m (driven meanwhile) or rate (m/s², m/s aside). 0: at once.
+        shape: how it goes aside: linear, sinusoidal, cubic or step.
+        lights: colours, by signal.
+    """
+
+    name: str
+    when: tuple[tuple[EventCondition, ...], ...] = ()
+    actor: str = ""
+    speed_mps: float | None = None
+    relative_to: str = ""
+    factor: float = 1.0
+    continuous: bool = False
+    aside_m: float | None = None
+    over: float = 0.0
+    over_unit: str = "s"
+    shape: str = "linear"
+    lights: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A concrete scenario: every number has a value.
@@ -170,6 +238,7 @@ class Scenario:
         road: name of a map (:mod:`mt_nodes.world.drive.road_map`). duration_s: the longest duration.
         signals: programmes of traffic lights that replace the map's own, by signal: (colour, seconds) in turn.
         claims: what is claimed of a drive through it; it changes nothing about the drive.
+        events: what actors and lights do besides, from moments on that depend on the drive.
     """
 
     name: str
@@ -181,6 +250,7 @@ class Scenario:
     duration_s: float = 20.0
     signals: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
     claims: tuple[TraceClaim, ...] = ()
+    events: tuple[StoryEvent, ...] = ()
 
     def actor(self, name: str) -> Actor:
         """Return the actor of a name. Raises KeyError: there is none."""

@@ -164,7 +164,8 @@ class World:
 
     def _colours(self) -> dict[str, str]:
         time_s = self._steps * self._step_s
-        return {name: colour_at(programme, time_s) for name, programme in self._programmes.items()}
+        own = {name: colour_at(programme, time_s) for name, programme in self._programmes.items()}
+        return own | self._motion.events.lights
 
     def _now(self) -> WorldState:
         time_s, moving = self._steps * self._step_s, self._motion

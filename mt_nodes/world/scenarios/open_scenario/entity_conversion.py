@@ -35,7 +35,9 @@ def actors_and_obstacles(source: OpenScenarioFile, entities: Sequence[Entity]) -
             source.refuse(f"no TeleportAction of '{entity.name}' in Init", "one")
     egos = [_ego(source, entity) for entity in entities if is_ego(entity.name)]
     if len(egos) != 1:
-        source.refuse(f"{len(egos)} entities called {' or '.join(EGOS[:2])}", "one: the stack drives it")
+        source.refuse(
+            f"{len(egos)} entities called {' or '.join(EGOS[:2])}", "one: the stack drives it; name it: --set ego=NAME"
+        )
     others = [entity for entity in entities if not is_ego(entity.name)]
     actors = tuple(_actor(source, entity) for entity in others if entity.element.tag != "MiscObject")
     obstacles = tuple(_obstacle(source, entity) for entity in others if entity.element.tag == "MiscObject")

@@ -78,6 +78,29 @@ class Positions:
             dx, dy = c * dx - s * dy, s * dx + c * dy
         return Pose(at.x_m + dx, at.y_m + dy, at.yaw_rad + self._turned(element))
 
+    def _relative_lane(self, element: ET.Element) -> Pose | None:
+        """Return the pose some lanes to the left and metres ahead of somebody, along the lane there."""
+        name = element.get("entityRef", "")
+        at = self.placed.get(name)
+        if at is None:
+            self.source.refuse(f"<{element.tag} entityRef='{name}'>", "somebody who is placed before")
+            return None
+        own = self.road.nearest_lane(at.x_m, at.y_m)
+        parts, step = own.name.split("/"), round(self.source.number(element, "dLane"))
+        if len(parts) != 3:
+            self.source.refuse(f"<{element.tag}>", "an OpenDRIVE map")
+            return None
+        number = int(parts[2]) + step
+        number += 0 if number * int(parts[2]) > 0 or not step else (1 if step > 0 else -1)
+        lane = self.road.lanes.get(f"{parts[0]}/{parts[1]}/{number}")
+        if lane is None:
+            self.source.refuse(f"<{element.tag} dLane='{step}'> of '{name}'", f"a lane of road {parts[0]}")
+            return None
+        ahead = self.source.number(element, "dsLane", self.source.number(element, "ds"))
+        ahead *= 1.0 if math.cos(lane.pose_at(0.0).yaw_rad - own.pose_at(0.0).yaw_rad) > 0.0 else -1.0
+        pose = lane.pose_at(lane.station_of(at.x_m, at.y_m)[0] + ahead, self.source.number(element, "offset"))
+        return replace(pose, yaw_rad=pose.yaw_rad + self._turned(element))
+
     def _turned(self, element: ET.Element) -> float:
         return self.source.number(element.find("Orientation"), "h")
 
@@ -86,5 +109,6 @@ _READ: dict[str, Callable[[Positions, ET.Element], Pose | None]] = {
     "WorldPosition": Positions._world,
     "LanePosition": Positions._lane,
     "RelativeWorldPosition": Positions._relative,
+    "RelativeLanePosition": Positions._relative_lane,
     "RelativeObjectPosition": Positions._relative,
 }

@@ -21,6 +21,7 @@ class OpenScenarioFile:
     root: ET.Element
     file: str
     problems: dict[str, None] = field(default_factory=dict)  # each once
+    values: dict[str, str] = field(default_factory=dict)  # of parameters
 
     @classmethod
     def of(cls, text: str, file: str, parameters: Mapping[str, str], folder: Path | None = None) -> OpenScenarioFile:
@@ -34,10 +35,24 @@ class OpenScenarioFile:
         except ET.ParseError as error:
             raise UsageError(f"{file}: not XML: {error}") from error
         found = cls(root, file)
-        values = found._values(parameters)
+        parameters = found._renamed_ego(parameters)
+        values = found.values = found._values(parameters)
         found._substitute(root, values)
         resolve(root, folder, found.refuse, lambda entry, own: found._substitute(entry, {**values, **own}))
         return found
+
+    def _renamed_ego(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Call the entity ``ego`` that a parameter of that name says, unless the file declares one; return the rest."""
+        if "ego" not in given or any(one.get("name") == "ego" for one in self.root.iter("ParameterDeclaration")):
+            return given
+        names = [one.get("name", "") for one in self.root.findall("Entities/ScenarioObject")]
+        if given["ego"] not in names:
+            raise UsageError(f"{self.file}: ego: got '{given['ego']}', expected one of {', '.join(names)}")
+        for element in self.root.iter():
+            for key in ("name",) if element.tag == "ScenarioObject" else ("entityRef", "masterEntityRef"):
+                if element.get(key) == given["ego"]:
+                    element.set(key, "ego")
+        return {name: value for name, value in given.items() if name != "ego"}
 
     def _values(self, given: Mapping[str, str]) -> dict[str, str]:
         declared = {

@@ -11,8 +11,10 @@ from itertools import pairwise
 
 from mt_nodes.base.errors import suggest
 from mt_nodes.world.drive.road_map import RoadMap
-from mt_nodes.world.drive.scenario import Pose, Trigger, Waypoint
+from mt_nodes.world.drive.scenario import EGO_NAME, EventCondition, Pose, StoryEvent, Trigger, Waypoint
 from mt_nodes.world.scenarios.language.scenario_builder import DURATION_S
+from mt_nodes.world.scenarios.open_scenario.conditions import Triggers, all_in
+from mt_nodes.world.scenarios.open_scenario.event_actions import EventActions, LanePlace, lane_place, lane_way
 from mt_nodes.world.scenarios.open_scenario.positions import Positions
 from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 
@@ -20,6 +22,8 @@ EGOS = ("ego", "hero", "ego_vehicle", "egovehicle")
 """What the ego is called, in whatever letters."""
 _THINGS = ("Vehicle", "Pedestrian", "MiscObject")
 _ROUTES = ("AcquirePositionAction", "AssignRouteAction", "FollowTrajectoryAction")
+#: Of all that Init says of no entity, the environment is read.
+_SURROUNDINGS = ("EnvironmentAction",)
 #: Who controls an entity elsewhere is nobody here.
 _NOBODY = ("ControllerAction", "ActivateControllerAction")
 _NEARER = ("lessThan", "lessOrEqual")
@@ -38,7 +42,7 @@ def is_ego(name: str) -> bool:
 
 @dataclass
 class Entity:
-    """An entity: the pose of its reference point, and its way."""
+    """An entity: the pose of its reference point, its way, and whether events change how it moves."""
 
     name: str
     element: ET.Element
@@ -47,21 +51,38 @@ class Entity:
     target: Pose | None = None
     trigger: Trigger = field(default_factory=Trigger)
     pose: Pose | None = None
+    underway: bool = False
 
 
 class Story:
     """The entities of a file after all of its actions."""
 
     def __init__(self, source: OpenScenarioFile, road: RoadMap) -> None:
-        self._source = source
+        self._source, self._road = source, road
         self._placed: dict[str, Pose] = {}
         self._positions = Positions(source, road, self._placed)
         self._by_name = {entity.name: entity for entity in self._found()}
+        self._names = {name: EGO_NAME if is_ego(name) else name for name in self._by_name}
         for private in source.root.findall("Storyboard/Init/Actions/Private"):
             self._begin(private)
-        for event, entities, triggers in self._events():
-            for entity in entities:
-                self._event(event, entity, triggers)
+        for action in source.root.findall("Storyboard/Init/Actions/*"):
+            if action.tag != "Private" and (inner := action[0].tag if len(action) else action.tag) not in _SURROUNDINGS:
+                source.refuse(f"<{inner}> in Init", f"{', '.join(_SURROUNDINGS)}, or actions of entities")
+        self.events: list[StoryEvent] = []
+        self._lanes: dict[str, LanePlace | None] = {
+            self._names[e.name]: lane_place(road, e.pose) for e in self._by_name.values() if e.pose is not None
+        }
+        self._first_lanes = {name: place and replace(place) for name, place in self._lanes.items()}
+        self._actions = EventActions(source, road, self._names)
+        half = {
+            name: source.number(e.element.find("BoundingBox/Dimensions"), "length") / 2.0
+            for name, e in self._by_name.items()
+        }
+        self._triggers = Triggers(source, self._positions, self._names, half, self._elements())
+        for act in source.root.findall("Storyboard/Story/Act"):
+            self._act(act)
+        for entity in self._by_name.values():
+            self._follow_lane(entity)
 
     @property
     def entities(self) -> tuple[Entity, ...]:
@@ -103,6 +124,11 @@ class Story:
                 self._source.refuse(f"<{action.tag}> in Init", "an action that is read")
 
     def _speed(self, action: ET.Element) -> float:
+        relative = action.find("SpeedAction/SpeedActionTarget/RelativeTargetSpeed")
+        if relative is not None and (other := self._named(relative)) is not None:
+            value = self._source.number(relative, "value")
+            factor = relative.get("speedTargetValueType") == "factor"
+            return max(0.0, other.speed_mps * value if factor else other.speed_mps + value)
         target = action.find("SpeedAction/SpeedActionTarget/AbsoluteTargetSpeed")
         if target is None:
             self._source.refuse(f"<{action.tag}>", "a SpeedAction with AbsoluteTargetSpeed")
@@ -142,29 +168,107 @@ class Story:
         if action.find("FollowTrajectoryAction") is not None and not vertices:
             self._source.refuse(f"a trajectory of '{entity.name}' without vertices", "a Polyline")
 
-    def _events(self) -> Iterator[tuple[ET.Element, Sequence[Entity], Sequence[ET.Element]]]:
-        """Yield each event, its entity, and its start triggers."""
-        for act in self._source.root.findall("Storyboard/Story/Act"):
-            for group in act.findall("ManeuverGroup"):
-                named = [self._named(ref) for ref in group.findall("Actors/EntityRef")]
-                for event in group.findall("Maneuver/Event"):
-                    triggers = [*act.findall("StartTrigger"), *event.findall("StartTrigger")]
-                    yield event, [entity for entity in named if entity is not None], triggers
+    def _elements(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of events by each element of the storyboard that they are part of."""
+        found: dict[str, list[str]] = {}
+        for story in self._source.root.findall("Storyboard/Story"):
+            for act in story.findall("Act"):
+                for group in act.findall("ManeuverGroup"):
+                    for manoeuvre in group.findall("Maneuver"):
+                        for event in manoeuvre.findall("Event"):
+                            actions = [action.get("name", "") for action in event.findall("Action")]
+                            around = (part.get("name", "") for part in (story, act, group, manoeuvre, event))
+                            for name in dict.fromkeys((*around, *actions)):
+                                found.setdefault(name, []).append(event.get("name", ""))
+        return {name: tuple(dict.fromkeys(names)) for name, names in found.items() if name}
 
-    def _event(self, event: ET.Element, entity: Entity, triggers: Sequence[ET.Element]) -> None:
-        for action in event.findall("Action/PrivateAction/*"):
-            if action.tag == "RoutingAction":
-                self._routed(action, entity)
-            elif is_ego(entity.name) or action.tag in _NOBODY:
-                continue  # how the ego drives is left to the stack
-            elif action.tag != "LongitudinalAction" or entity.waypoints:
-                self._source.refuse(f"<{action.tag}> of '{entity.name}' in a Story", "an action that is read")
-            else:
-                entity.speed_mps = self._speed(action)
-        for other in (*event.findall("Action/GlobalAction/*"), *event.findall("Action/UserDefinedAction")):
-            self._source.refuse(f"<{other.tag}> in a Story", "actions of entities")
-        if not is_ego(entity.name):
+    def _act(self, act: ET.Element) -> None:
+        """Read an act: its start is an event, too, on which its own wait."""
+        trigger = act.find("StartTrigger")
+        begins = self._triggers.groups(trigger)
+        started = f"start of {act.get('name', 'act')}"
+        if begins:
+            self.events.append(StoryEvent(started, begins))
+        for group in act.findall("ManeuverGroup"):
+            named = [self._named(ref) for ref in group.findall("Actors/EntityRef")]
+            entities = [entity for entity in named if entity is not None]
+            for event in group.findall("Maneuver/Event"):
+                self._event(event, entities, [trigger] if trigger is not None else [], started if begins else "")
+
+    def _event(self, event: ET.Element, entities: Sequence[Entity], acts: Sequence[ET.Element], started: str) -> None:
+        for action in event.findall("Action"):
+            self._global(event, action, started)
+            for entity in entities:
+                for part in action.findall("PrivateAction/*"):
+                    self._action(event, part, entity, [*acts, *event.findall("StartTrigger")], started)
+
+    def _action(
+        self, event: ET.Element, action: ET.Element, entity: Entity, triggers: Sequence[ET.Element], started: str
+    ) -> None:
+        if action.tag == "RoutingAction":
+            self._routed(action, entity)
+            if not is_ego(entity.name):
+                self._triggered(triggers, entity)
+        elif is_ego(entity.name) or action.tag in _NOBODY:
+            # How the ego drives is left to the stack; that it was done then is known to conditions all the same.
+            self._happens(event, started)
+        elif action.tag not in ("LongitudinalAction", "LateralAction"):
+            self._source.refuse(f"<{action.tag}> of '{entity.name}' in a Story", "an action that is read")
+        elif action.tag == "LongitudinalAction" and self._first_motion(entity):
+            entity.speed_mps = self._speed(action)
             self._triggered(triggers, entity)
+        elif self._lanes.get(entity.name) is None and action.tag == "LongitudinalAction" and entity.waypoints:
+            self._source.refuse(f"<{action.tag}> of '{entity.name}' on its way", "an action that is read")
+        else:
+            self._underway(event, action, entity, started)
+
+    def _first_motion(self, entity: Entity) -> bool:
+        """Tell whether an entity, on no lane of an OpenDRIVE file, has not moved yet."""
+        return self._lanes.get(entity.name) is None and not entity.waypoints and entity.speed_mps == 0.0
+
+    def _underway(self, event: ET.Element, action: ET.Element, entity: Entity, started: str) -> None:
+        """Read what an entity does while it moves, or once an event lets it."""
+        lateral = action.tag == "LateralAction"
+        given = (
+            self._actions.lateral(action, entity.name, self._lanes)
+            if lateral
+            else self._actions.speed(action, entity.name)
+        )
+        if given is not None:
+            entity.underway = True
+            self.events.append(StoryEvent(self._free(event), self._when(event, started), entity.name, **given))
+
+    def _happens(self, event: ET.Element, started: str) -> None:
+        self.events.append(StoryEvent(self._free(event), self._when(event, started)))
+
+    def _free(self, event: ET.Element) -> str:
+        """Return the name of an event; if several actions make several of it, those after the first have numbers."""
+        name = event.get("name", "")
+        count = sum(one.name == name or one.name.startswith(f"{name} #") for one in self.events)
+        return f"{name} #{count + 1}" if count else name
+
+    def _when(self, event: ET.Element, started: str) -> tuple[tuple[EventCondition, ...], ...]:
+        most = self._source.number(event, "maximumExecutionCount", 1.0)
+        if most != 1.0:
+            self._source.refuse(f"event '{event.get('name')}' up to {most:g} times", "maximumExecutionCount 1")
+        groups = self._triggers.groups(event.find("StartTrigger"))
+        return all_in(groups, (EventCondition("begun", names=(started,)),) if started else ())
+
+    def _global(self, event: ET.Element, action: ET.Element, started: str) -> None:
+        for other in (*action.findall("GlobalAction/*"), *action.findall("UserDefinedAction")):
+            lights = self._actions.lights(other)
+            if lights is None:
+                self._source.refuse(f"<{other.tag}> in a Story", "actions of entities, or TrafficSignalStateAction")
+            else:
+                self.events.append(StoryEvent(self._free(event), self._when(event, started), lights=lights))
+
+    def _follow_lane(self, entity: Entity) -> None:
+        """Give who moves, and has no way of its own, one along its lane of an OpenDRIVE file."""
+        place = self._first_lanes.get(entity.name)
+        moves = entity.speed_mps > 0.0 or entity.underway
+        if is_ego(entity.name) or place is None or entity.waypoints or not moves or entity.element.tag != "Vehicle":
+            return
+        entity.waypoints = lane_way(self._road, place, entity.speed_mps)
 
     # Conditions.
 
