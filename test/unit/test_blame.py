@@ -110,6 +110,18 @@ def test_points_that_are_lost_are_counted_and_added_ones_are_not_held_against_an
     assert found.protected == pytest.approx(lost / (40 + 40 - lost))
 
 
+def test_near_a_change_a_point_is_doubtful_unless_a_box_is_lost_there() -> None:
+    cloud = np.array([[10.0, 0.0, 1.0], [12.0, 0.0, 1.0], [30.0, 0.0, 1.0]])
+    after = np.vstack([cloud, [[10.0, 1.0, 1.0]]])
+    protection = protection_of([("base_link", cloud, after)], False, None, 0.0, TransformTree())
+    lost = PointsContent("base_link", cloud[1:])
+    found = divergence(PointsContent("base_link", cloud), lost, protection)
+    assert found.protected == 0 and found.doubtful > 0
+    for disc, differs in (((10.0, 0.0, 2.0), True), ((30.0, 0.0, 2.0), False)):
+        found = divergence(PointsContent("base_link", cloud), lost, protection, np.array([disc]))
+        assert (found.protected > 0) == differs and found.doubtful == 0
+
+
 def test_boxes_in_the_region_must_stay_and_those_beside_it_may_change() -> None:
     protection = Protection(region=load_region("front_40m"), inset_m=1.0)
     moved = divergence(boxes((10, 0), (10, 20)), boxes((10, 0), (10, 25)), protection)
@@ -177,6 +189,22 @@ def _evidence(followup: dict[str, float], flicker: float = 0.0, violated: bool =
 def test_a_difference_beyond_the_noise_is_traced_to_its_node() -> None:
     finding = analyse(_evidence({"cloud": 11.0, "tracks": 4.0, "path": 4.0, "command": 4.0}, 0.05), _read, 0.01)
     assert finding.blame.located and finding.blame.nodes == ("track",)
+
+
+def test_a_play_that_lacks_the_judged_instant_locates_nothing() -> None:
+    evidence = _evidence({"cloud": 11.0, "command": 4.0})
+    evidence.control[2].followup.windows.clear()
+    finding = analyse(evidence, _read, 0.01)
+    assert not finding.blame.located and "recording" in finding.blame.why
+
+
+def test_a_topic_on_which_nobody_speaks_is_no_suspect() -> None:
+    evidence = _evidence({"cloud": 11.0, "command": 4.0})
+    for play in (*evidence.pair, *evidence.control):
+        for recording in (play.source, play.followup):
+            del recording.windows[0]["path"]
+    finding = analyse(evidence, _read, 0.01)
+    assert finding.blame.located and finding.blame.nodes == ("control",)
 
 
 def test_flicker_and_what_is_not_reproduced_are_never_blamed() -> None:

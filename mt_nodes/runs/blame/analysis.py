@@ -14,7 +14,15 @@ import numpy.typing as npt
 from mt_nodes.base.stats.intervals import holm
 from mt_nodes.data.regions import Region
 from mt_nodes.data.transforms import TransformTree
-from mt_nodes.runs.blame.divergence import Content, Divergence, FieldsContent, PointsContent, divergence
+from mt_nodes.runs.blame.divergence import (
+    BoxesContent,
+    Content,
+    Divergence,
+    FieldsContent,
+    PointsContent,
+    differing_discs,
+    divergence,
+)
 from mt_nodes.runs.blame.protection import Protection, protection_of
 from mt_nodes.runs.blame.repeat_test import permutation_p
 from mt_nodes.runs.blame.stack_graph import Blame, StackGraph, TopicState, find_blame
@@ -67,6 +75,8 @@ class TopicMeasure:
     pair_protected: Floats | None
     control_protected: Floats | None
     words: Sequence[str]
+    pair_doubtful: Floats
+    control_doubtful: Floats
     #: Whether the messages are neither points, nor boxes, nor images.
     placeless: bool = False
 
@@ -97,6 +107,7 @@ class Finding:
     onsets: Mapping[str, int]
     p_whole: Mapping[str, float]
     p_protected: Mapping[str, float]
+    p_doubtful: Mapping[str, float]
     instants: Sequence[int]
 
 
@@ -107,6 +118,8 @@ def analyse(evidence: Evidence, read: Read, alpha: float) -> Finding:
     differ.
     """
     instants = _instants(evidence)
+    if not instants or evidence.last not in (None, instants[-1]):
+        return _nothing("not every play has a recording of the instant that was judged")
     measures = _measured(evidence, instants, read)
     onsets = {topic: onset for topic, measure in measures.items() if (onset := measure.onset) is not None}
     if evidence.last is None:  # from then on the world answers to other commands
@@ -114,11 +127,16 @@ def analyse(evidence: Evidence, read: Read, alpha: float) -> Finding:
         instants, measures = instants[:end], {topic: measure.upto(end) for topic, measure in measures.items()}
     p_whole = _tested(measures, lambda m: (m.pair_whole, m.control_whole))
     p_protected = _tested(measures, lambda m: (m.pair_protected, m.control_protected))
-    states = _states(evidence, measures, p_whole, p_protected, alpha)
+    p_doubtful = _tested(measures, lambda m: (m.pair_doubtful, m.control_doubtful))
+    states = _states(evidence, measures, (p_whole, p_protected, p_doubtful), alpha)
     blame = find_blame(evidence.graph, states, evidence.judged, onsets)
     if not any(play.violated for play in evidence.pair):
         blame = Blame(why=f"not reproduced: the pair held in all {len(evidence.pair)} plays")
-    return Finding(blame, states, measures, onsets, p_whole, p_protected, instants)
+    return Finding(blame, states, measures, onsets, p_whole, p_protected, p_doubtful, instants)
+
+
+def _nothing(why: str) -> Finding:
+    return Finding(Blame(why=why), {}, {}, {}, {}, {}, {}, ())
 
 
 def _instants(evidence: Evidence) -> list[int]:
@@ -133,7 +151,16 @@ def _instants(evidence: Evidence) -> list[int]:
 def _measured(evidence: Evidence, instants: Sequence[int], read: Read) -> dict[str, TopicMeasure]:
     contents = cache(read)
     protections = [_protection(evidence, number, contents) for number in instants]
-    between = cache(lambda topic, row, one, other: _between(topic, one, other, protections[row], contents))
+    discs = [
+        _discs(evidence, number, protection, contents) for number, protection in zip(instants, protections, strict=True)
+    ]
+
+    @cache
+    def between(topic: str, row: int, one: bytes | None, other: bytes | None) -> Divergence:
+        where = discs[row] if topic in detected else None
+        return _between(topic, one, other, protections[row], where, contents)
+
+    detected = _for_detectors(evidence, instants, contents)
     measures = {}
     for topic in evidence.graph.topics:
         if topic not in evidence.graph.types:
@@ -142,8 +169,33 @@ def _measured(evidence: Evidence, instants: Sequence[int], read: Read) -> dict[s
         if all(row is None for side in sides for play in side for row in play):
             continue  # neither arm ever says anything there
         measure = _measure([[[d or Divergence(0.0, 0.0) for d in play] for play in side] for side in sides])
-        measures[topic] = replace(measure, placeless=_placeless(topic, evidence, instants, contents))
+        measures[topic] = replace(measure, placeless=_holds(FieldsContent, topic, evidence, instants, contents))
     return measures
+
+
+def _for_detectors(evidence: Evidence, instants: Sequence[int], contents: Read) -> set[str]:
+    """Return the topics that go to nodes alone whose every output is boxes: points matter where boxes differ."""
+    graph = evidence.graph
+    boxes = {t for t in graph.types if _holds(BoxesContent, t, evidence, instants, contents)}
+    detectors = {node for node in graph.nodes if graph.publishes.get(node) and boxes.issuperset(graph.publishes[node])}
+    hearers = {t: {n for n in graph.nodes if t in graph.subscribes.get(n, ())} for t in graph.types}
+    return {topic for topic, nodes in hearers.items() if nodes and nodes <= detectors}
+
+
+def _discs(evidence: Evidence, number: int, protection: Protection, contents: Read) -> Floats:
+    """Return where boxes differ between the arms at an instant, in any play, of control too: none is favoured."""
+    found = {
+        (topic, *(_last(recording, number, topic) for recording in (play.source, play.followup)))
+        for play in (*evidence.pair, *evidence.control)
+        for topic in evidence.graph.types
+        if topic not in evidence.graph.given
+    }
+    rows = [
+        differing_discs(contents(topic, one), contents(topic, other), protection)
+        for topic, one, other in found
+        if one is not None and other is not None and one != other
+    ]
+    return np.concatenate(rows) if rows else np.empty((0, 3))
 
 
 def _compared(
@@ -160,9 +212,10 @@ def _compared(
     return found
 
 
-def _placeless(topic: str, evidence: Evidence, instants: Sequence[int], contents: Read) -> bool:
+def _holds(kind: type[Content], topic: str, evidence: Evidence, instants: Sequence[int], contents: Read) -> bool:
+    """Whether any message of a topic has contents of a kind."""
     messages = (_last(play.source, number, topic) for play in evidence.pair for number in instants)
-    return any(isinstance(contents(topic, data), FieldsContent) for data in messages if data is not None)
+    return any(isinstance(contents(topic, data), kind) for data in messages if data is not None)
 
 
 def _last(recording: Recording, number: int, topic: str) -> bytes | None:
@@ -171,11 +224,13 @@ def _last(recording: Recording, number: int, topic: str) -> bytes | None:
     return messages[-1] if messages else None
 
 
-def _between(topic: str, one: bytes | None, other: bytes | None, protection: Protection, contents: Read) -> Divergence:
+def _between(
+    topic: str, one: bytes | None, other: bytes | None, protection: Protection, discs: Floats | None, contents: Read
+) -> Divergence:
     if one == other:
         return Divergence(0.0, 0.0)
     read = [None if data is None else contents(topic, data) for data in (one, other)]
-    return divergence(read[0], read[1], protection)
+    return divergence(read[0], read[1], protection, discs)
 
 
 def _measure(sides: Sequence[Sequence[Sequence[Divergence]]]) -> TopicMeasure:
@@ -186,7 +241,8 @@ def _measure(sides: Sequence[Sequence[Sequence[Divergence]]]) -> TopicMeasure:
         np.array([[d.protected for d in play] for play in side], dtype=float) if told else None for side in sides
     ]
     words = [next((play[row].words for play in pair if play[row].words), "") for row in range(len(pair[0]))]
-    return TopicMeasure(whole[0], whole[1], protected[0], protected[1], words)
+    doubtful = [np.array([[d.doubtful for d in play] for play in side], dtype=float) for side in sides]
+    return TopicMeasure(whole[0], whole[1], protected[0], protected[1], words, doubtful[0], doubtful[1])
 
 
 def _protection(evidence: Evidence, number: int, contents: Read) -> Protection:
@@ -219,12 +275,13 @@ def _tested(measures: Mapping[str, TopicMeasure], sides: Callable[[TopicMeasure]
 def _states(
     evidence: Evidence,
     measures: Mapping[str, TopicMeasure],
-    p_whole: Mapping[str, float],
-    p_protected: Mapping[str, float],
+    p: tuple[Mapping[str, float], Mapping[str, float], Mapping[str, float]],
     alpha: float,
 ) -> dict[str, TopicState]:
-    """Return the state of each topic that was measured, those of the input first."""
-    graph, states = evidence.graph, dict[str, TopicState]()
+    """Return the state of each topic that is recorded, those of the input first; both arms silent are the same."""
+    graph = evidence.graph
+    states = dict.fromkeys((topic for topic in graph.types if topic not in measures), TopicState.SAME)
+    p_whole, p_protected, p_doubtful = p
     depth = graph.depths()
     most = 2 * sum(play.violated for play in evidence.pair) > len(evidence.pair)
     for topic in sorted(measures, key=lambda t: (t not in graph.given, _depth(graph, depth, t), t)):
@@ -237,6 +294,8 @@ def _states(
         else:
             placeless = measures[topic].placeless and topic not in evidence.declared
             states[topic] = _state(evidence.graph, topic, states, p_protected.get(topic), alpha, placeless)
+            if states[topic] is TopicState.ELSEWHERE and p_doubtful[topic] <= alpha:
+                states[topic] = TopicState.UNCLEAR
     return states
 
 
