@@ -117,6 +117,7 @@ def blames(directory: Path, most: int, repeats: int) -> list[dict[str, Any]]:
             evidence = Evidence(
                 GRAPH, pair_plays, control, judged, [TRACKS, PATH, COMMAND], run.static_transforms,
                 region if isinstance(region, Region) else None, getattr(check, "keep_inset_m", 0.0), pair.bundle,
+                getattr(run.offers[0].relation.mutate[0], "region", None),
             )  # fmt: skip
             finding = analyse(evidence, lambda topic, data: pickle.loads(data), ALPHA)
             blame = finding.blame

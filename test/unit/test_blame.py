@@ -122,6 +122,13 @@ def test_near_a_change_a_point_is_doubtful_unless_a_box_is_lost_there() -> None:
         assert (found.protected > 0) == differs and found.doubtful == 0
 
 
+def test_a_region_that_the_change_leaves_out_is_spared_only_if_nothing_in_it_changed() -> None:
+    cloud, region = np.array([[10.0, 0.0, 1.0]]), load_region("front_40m")
+    for x, spared in ((-5.0, True), (5.0, False)):
+        clouds = [("base_link", cloud, np.vstack([cloud, [[x, 0.0, 1.0]]]))]
+        assert protection_of(clouds, False, None, 0.0, TransformTree(), region).spared == spared
+
+
 def test_boxes_in_the_region_must_stay_and_those_beside_it_may_change() -> None:
     protection = Protection(region=load_region("front_40m"), inset_m=1.0)
     moved = divergence(boxes((10, 0), (10, 20)), boxes((10, 0), (10, 25)), protection)

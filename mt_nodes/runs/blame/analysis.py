@@ -49,6 +49,7 @@ class Evidence:
         pair: plays with the follow-up in the second arm. control: as many with the source in both.
         judged: topics of the outputs that the relation judges. declared: topics of all outputs of the stack file.
         region, inset_m: where the relation demands something, see :class:`~mt_nodes.runs.blame.protection.Protection`.
+        spared: region that a mutation leaves out, where the check names none.
         last: number of the pair's instant; None for a drive: the first at which what is judged differs.
     """
 
@@ -61,6 +62,7 @@ class Evidence:
     region: Region | None = None
     inset_m: float = 0.0
     last: int | None = None
+    spared: Region | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,9 @@ class TopicMeasure:
 
     def upto(self, end: int) -> TopicMeasure:
         """Return it without the instants from ``end`` on."""
-        columns = {n: v if v is None else v[:, :end] for n, v in vars(self).items() if n not in ("words", "placeless")}
+        columns: dict[str, Any] = {
+            n: v if v is None else v[:, :end] for n, v in vars(self).items() if n not in ("words", "placeless")
+        }
         return replace(self, **columns, words=self.words[:end])
 
     @property
@@ -184,18 +188,15 @@ def _for_detectors(evidence: Evidence, instants: Sequence[int], contents: Read) 
 
 def _discs(evidence: Evidence, number: int, protection: Protection, contents: Read) -> Floats:
     """Return where boxes differ between the arms at an instant, in any play, of control too: none is favoured."""
-    found = {
-        (topic, *(_last(recording, number, topic) for recording in (play.source, play.followup)))
-        for play in (*evidence.pair, *evidence.control)
-        for topic in evidence.graph.types
-        if topic not in evidence.graph.given
-    }
-    rows = [
-        differing_discs(contents(topic, one), contents(topic, other), protection)
-        for topic, one, other in found
-        if one is not None and other is not None and one != other
-    ]
-    return np.concatenate(rows) if rows else np.empty((0, 3))
+    rows: dict[tuple[str, bytes, bytes], Floats] = {}
+    for play in (*evidence.pair, *evidence.control):
+        for topic in evidence.graph.types:
+            one, other = (_last(recording, number, topic) for recording in (play.source, play.followup))
+            if topic in evidence.graph.given or one is None or other is None or one == other:
+                continue
+            if (topic, one, other) not in rows:
+                rows[topic, one, other] = differing_discs(contents(topic, one), contents(topic, other), protection)
+    return np.concatenate([*rows.values(), np.empty((0, 3))])
 
 
 def _compared(
@@ -259,7 +260,7 @@ def _protection(evidence: Evidence, number: int, contents: Read) -> Protection:
             others = True
         else:
             others = others or divergence(before, after, Protection()).whole > 0.0
-    return protection_of(clouds, others, evidence.region, evidence.inset_m, evidence.transforms)
+    return protection_of(clouds, others, evidence.region, evidence.inset_m, evidence.transforms, evidence.spared)
 
 
 def _tested(measures: Mapping[str, TopicMeasure], sides: Callable[[TopicMeasure], Any]) -> dict[str, float]:

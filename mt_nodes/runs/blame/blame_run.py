@@ -201,7 +201,7 @@ def _evidence(
         kinds[kind].append(Play(source, followup, violated))
     check = plays.relation.check
     judged = [row.topic for role in getattr(check, "needs", ()) if (row := stack.outputs.get(role)) is not None]
-    region = getattr(check, "region", None)
+    region = _fixed_region(check)
     return Evidence(
         graph,
         kinds["pair"],
@@ -209,10 +209,17 @@ def _evidence(
         judged or [stack.outputs[role].topic for role in stack.answers],
         [row.topic for row in stack.published],
         run.static_transforms,
-        region if isinstance(region, Region) and region.fixed else None,
+        region,
         float(getattr(check, "keep_inset_m", 0.0)),
         blaming.finished.pair.bundle if not blaming.finished.driven else None,
+        next(filter(None, map(_fixed_region, plays.relation.mutate)), None),
     )
+
+
+def _fixed_region(part: object) -> Region | None:
+    """Return the region of a check or a mutation, None where it has none that is the same at every instant."""
+    region = getattr(part, "region", None)
+    return region if isinstance(region, Region) and region.fixed else None
 
 
 def _exit_code(plain: Mapping[str, Any], trouble: Mapping[str, Any]) -> int:

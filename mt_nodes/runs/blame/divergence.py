@@ -126,7 +126,7 @@ def _of_points(
 
 def _alone(points: Floats, others: Floats) -> npt.NDArray[np.bool_]:
     """(N,) whether each point has no other within :data:`SAME_POINT_M`; what is not finite is never alone."""
-    alone = np.isfinite(points).all(axis=1)
+    alone: npt.NDArray[np.bool_] = np.asarray(np.isfinite(points).all(axis=1))
     others = others[np.isfinite(others).all(axis=1)]
     if not len(others) or not alone.any():
         return alone

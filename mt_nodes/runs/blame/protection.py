@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class Protection:
         untold: whether the input was changed where nobody can tell the place, as in an image.
         region: in which the relation demands something; None: it names none.
         inset_m: so much of the region at its edge is not demanded.
+        spared: whether the region is not one in which the check demands something, but one that the change left out.
     """
 
     changed: Floats = field(default_factory=lambda: np.empty((0, 3)))
@@ -48,6 +49,7 @@ class Protection:
     untold: bool = False
     region: Region | None = None
     inset_m: float = 0.0
+    spared: bool = False
     transforms: TransformTree = field(default_factory=TransformTree)
     frame_id: str = EGO_FRAME
 
@@ -64,9 +66,9 @@ class Protection:
         kept = ~self._near(placed, _OWN_M)
         if discs is not None:
             return kept & _within(placed, discs), np.zeros(len(xyz), dtype=bool)
-        kept &= True if self.region is None else self.region.contains(placed)
+        zone = np.ones(len(xyz), dtype=bool) if self.region is None else self.region.contains(placed)
         near = self._near(placed, _REACH_M)
-        return kept & ~near, kept & near
+        return kept & ~near & (zone | self.spared), kept & near & zone
 
     def of_boxes(self, boxes: Detections) -> tuple[Mask, Mask, Mask] | None:
         """(M,) which boxes must stay as they are, which perhaps must, and which must only be there; None: nobody knows.
@@ -83,7 +85,7 @@ class Protection:
         touched, near = (self._near(placed, size_m + reach, flat=True) for reach in (_TOUCHES_M, _REACH_M))
         if self.region is None:
             return zone & ~near, near & ~touched, none
-        return zone & ~near, none, zone & near
+        return ~near & (zone | self.spared), none, zone & near
 
     def _zone(self, placed: Floats) -> Mask:
         """(M,) which places the relation speaks of."""
@@ -150,8 +152,11 @@ def protection_of(
     region: Region | None,
     inset_m: float,
     transforms: TransformTree,
+    spared: Region | None = None,
 ) -> Protection:
     """Return what must stay where the two arms were given these.
+
+    ``spared``: region that the change is said to leave out; it counts if no changed point lies in it.
 
     ``clouds``: frame, points (N, 3) of the source and of the follow-up, of each cloud. ``others_differ``: whether
     inputs of other kinds differ.
@@ -167,7 +172,11 @@ def protection_of(
             untold = untold or len(changed) > 0
     changed = np.concatenate(parts) if parts else np.empty((0, 3))
     everywhere = len(changed) > _EVERYWHERE * max(1, total)
-    return Protection(changed, everywhere, untold, region, inset_m, transforms, target)
+    if spared is not None and region is None:
+        found = protection_of(clouds, others_differ, spared, 0.0, transforms)
+        if not found.everywhere and not found.region.contains(found.changed).any():  # type: ignore[union-attr]
+            return replace(found, spared=True)
+    return Protection(changed, everywhere, untold, region, inset_m, transforms=transforms, frame_id=target)
 
 
 def _changed(before: Floats, after: Floats) -> Floats:
