@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from mt_nodes.data.detections import Detections
 from mt_nodes.data.regions import load_region
 from mt_nodes.data.transforms import TransformTree
-from mt_nodes.runs.blame.analysis import Evidence, Play, analyse
+from mt_nodes.runs.blame.analysis import analyse
 from mt_nodes.runs.blame.divergence import BoxesContent, FieldsContent, PictureContent, PointsContent, divergence
 from mt_nodes.runs.blame.protection import Protection, protection_of
 from mt_nodes.runs.blame.repeat_test import least_repeats, permutation_p
 from mt_nodes.runs.blame.stack_graph import StackGraph, TopicState, find_blame
-from mt_nodes.runs.blame.tape import Recording, Tape
+from mt_nodes.runs.blame.tape import Tape, TopicRecording
+from mt_nodes.runs.blame.topic_measures import Evidence, Play
 
 S, E, D, U = TopicState.SAME, TopicState.ELSEWHERE, TopicState.DIFFERS, TopicState.UNCLEAR
 NODES = ("filter", "cluster", "track", "plan", "control")
@@ -173,8 +174,8 @@ def test_a_message_is_of_the_instant_whose_stamp_it_bears() -> None:
     assert tape.end().windows == {0: {"t": [b"5"]}, 1: {"t": [b"6", b"0", b"7"]}}
 
 
-def _recording(values: dict[str, float]) -> Recording:
-    return Recording({0: {topic: [str(value).encode()] for topic, value in values.items()}})
+def _recording(values: dict[str, float]) -> TopicRecording:
+    return TopicRecording({0: {topic: [str(value).encode()] for topic, value in values.items()}})
 
 
 def _read(topic: str, data: bytes) -> FieldsContent:
@@ -184,7 +185,7 @@ def _read(topic: str, data: bytes) -> FieldsContent:
 def _evidence(followup: dict[str, float], flicker: float = 0.0, violated: bool = True) -> Evidence:
     rng = np.random.default_rng(3)
 
-    def arm(values: dict[str, float]) -> Recording:
+    def arm(values: dict[str, float]) -> TopicRecording:
         return _recording({t: v + (flicker * rng.normal() if t != "cloud" else 0.0) for t, v in values.items()})
 
     source = dict.fromkeys(("cloud", *OUT), 10.0)

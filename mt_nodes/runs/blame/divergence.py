@@ -114,10 +114,10 @@ def _of_points(
     lost, gained = _alone(source.xyz, followup.xyz), _alone(followup.xyz, source.xyz)
     total = max(1, len(source.xyz) + len(followup.xyz))
     whole = float(lost.sum() + gained.sum()) / total
-    masks = [protection.of_points(c.xyz, c.frame_id, discs) for c in (source, followup)]
-    if masks[0] is None or masks[1] is None:
+    earlier, later = (protection.of_points(c.xyz, c.frame_id, discs) for c in (source, followup))
+    if earlier is None or later is None:
         return Divergence(whole, 0.0 if whole == 0.0 else None)
-    (kept, near), (kept_after, near_after) = masks
+    (kept, near), (kept_after, near_after) = earlier, later
     before, after = int((lost & kept).sum()), int((gained & kept_after).sum())
     words = f"{before} points lost, {after} gained of {int(kept.sum())}" if before or after else ""
     doubtful = float((lost & near).sum() + (gained & near_after).sum()) / max(1, int(near.sum() + near_after.sum()))
@@ -141,10 +141,10 @@ def _of_boxes(source: Detections, followup: Detections, protection: Protection) 
     source, followup = source.take(source.finite), followup.take(followup.finite)
     mismatches = _mismatch(source, followup)
     whole = float(sum(mismatch.sum() for mismatch in mismatches))
-    masks = [protection.of_boxes(boxes) for boxes in (source, followup)]
-    if masks[0] is None or masks[1] is None:
+    earlier, later = (protection.of_boxes(boxes) for boxes in (source, followup))
+    if earlier is None or later is None:
         return Divergence(whole, 0.0 if whole == 0.0 else None)
-    parts = [_parts(mismatch, *mask) for mismatch, mask in zip(mismatches, masks, strict=True)]
+    parts = [_parts(mismatches[0], *earlier), _parts(mismatches[1], *later)]
     if protection.everywhere:  # gained is what was unsure before
         parts[1] = (np.zeros(len(followup)), np.zeros(len(followup)))
     (before, unsure), (after, unsure_after) = parts
