@@ -28,7 +28,12 @@ def test_the_node_with_the_fault_is_named_and_drawn(
     with no_pages():
         assert main(["replay", *words]) == 1
     pair = next(line["pair"] for line in read_journal(Path("run/result.jsonl")) if line.get("outcome") == "VIOLATED")
-    capsys.readouterr()
+    held = next(line["pair"] for line in read_journal(Path("run/result.jsonl")) if line.get("outcome") == "HOLDS")
+    for wrong, why in (
+        (["blame", "run", held], "ended as HOLDS"),
+        (["blame", "run", pair, "--repeats", "9"], "2 to 8"),
+    ):
+        assert main(wrong) == 2 and why in capsys.readouterr().err
     assert main(["blame", "run", pair, "--json"]) == 0
     result: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert result["nodes"] == ["/control"] and result["located"], result

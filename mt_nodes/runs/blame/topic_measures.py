@@ -109,6 +109,8 @@ def measure_topics(evidence: Evidence, instants: Sequence[int], read: Read) -> d
 
     @cache
     def between(topic: str, row: int, one: bytes | None, other: bytes | None) -> Divergence:
+        if topic in evidence.graph.given:  # what differs there is the change, and is allowed
+            return Divergence(float(one != other), 0.0)
         where = discs[row] if topic in detected else None
         return _between(topic, one, other, protections[row], where, contents)
 
