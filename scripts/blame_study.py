@@ -26,15 +26,16 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.followups import RecordedFollowups
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.recorded_pair import RecordedPair
-from mt_nodes.runs.blame.analysis import Evidence, Play, analyse
+from mt_nodes.runs.blame.analysis import analyse
 from mt_nodes.runs.blame.blame_run import ALPHA
 from mt_nodes.runs.blame.divergence import BoxesContent, Content, FieldsContent, PointsContent
 from mt_nodes.runs.blame.stack_graph import StackGraph
-from mt_nodes.runs.blame.tape import Recording
+from mt_nodes.runs.blame.tape import TopicRecording
+from mt_nodes.runs.blame.topic_measures import Evidence, Play
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.callable_host import as_points
 from mt_nodes.stacks.callables import load_callable
-from mt_nodes.stacks.reference.pipeline import Pipeline
+from mt_nodes.stacks.reference.node_pipeline import Pipeline
 from mt_nodes.world.scene.drive import generate_drive
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "blame"
@@ -70,11 +71,11 @@ def contents(pipeline: Pipeline, bundle: Bundle) -> dict[str, Content]:
     }
 
 
-def recording(run: Run, bundles: Iterable[Bundle]) -> Recording:
+def recording(run: Run, bundles: Iterable[Bundle]) -> TopicRecording:
     """Play an episode into a new instance of the stack."""
     pipeline = load_callable(run.stack)
     assert isinstance(pipeline, Pipeline)
-    return Recording({b.index: {t: [pickle.dumps(c)] for t, c in contents(pipeline, b).items()} for b in bundles})
+    return TopicRecording({b.index: {t: [pickle.dumps(c)] for t, c in contents(pipeline, b).items()} for b in bundles})
 
 
 def plays_of(run: Run, directory: Path, repeats: int) -> tuple[list[Play], list[Play]]:
@@ -89,7 +90,7 @@ def plays_of(run: Run, directory: Path, repeats: int) -> tuple[list[Play], list[
     chance = bool(run.stack.params.get("flicker"))
     once = [recording(run, arm) for arm in (sources, changed)]
 
-    def again(arm: Sequence[Bundle], first: Recording) -> Recording:
+    def again(arm: Sequence[Bundle], first: TopicRecording) -> TopicRecording:
         return recording(run, arm) if chance else first
 
     pair = [Play(again(sources, once[0]), again(changed, once[1]), True) for _ in range(repeats)]
@@ -117,6 +118,7 @@ def blames(directory: Path, most: int, repeats: int) -> list[dict[str, Any]]:
             evidence = Evidence(
                 GRAPH, pair_plays, control, judged, [TRACKS, PATH, COMMAND], run.static_transforms,
                 region if isinstance(region, Region) else None, getattr(check, "keep_inset_m", 0.0), pair.bundle,
+                getattr(run.offers[0].relation.mutate[0], "region", None),
             )  # fmt: skip
             finding = analyse(evidence, lambda topic, data: pickle.loads(data), ALPHA)
             blame = finding.blame

@@ -46,10 +46,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.dir}: got a moral campaign, expected a run of mt replay, scenario or live")
     request = BlameRequest(str(args.dir), args.pair, args.bag, tuple(args.topics), args.repeats)
     result = _execute(BlameRun.create(request, args.out))
+    report = _drawn(args.dir) if "graph" in result and not args.out else None
     if args.json:
         print(json.dumps(result, indent=2))
     else:
-        print_result(result)
+        print_result(result, report)
     return int(result["exit_code"])
 
 
@@ -87,8 +88,16 @@ def _progress(plays: int) -> Iterator[Callable[[int, str], None]]:
         yield lambda play, words: bar.update(task, completed=play, description=words)
 
 
-def print_result(result: dict[str, Any]) -> None:
-    """Print the graph of the stack, topic by topic, and which node it begins in."""
+def _drawn(directory: Path) -> Path:
+    """Make the report of the run again, with the graph in it."""
+    from mt_nodes.report.run_files import remake
+
+    remake(directory)
+    return directory / "report.html"
+
+
+def print_result(result: dict[str, Any], report: Path | None = None) -> None:
+    """Print the graph of the stack, topic by topic, and which node it begins in; ``report``: where it is drawn."""
     from mt_nodes.cli.terminal import heading, table, text
     from mt_nodes.engine.summary.blame_headline import headline, in_order
 
@@ -98,7 +107,7 @@ def print_result(result: dict[str, Any]) -> None:
         rows = [_row(topic, result) for topic in in_order(result)]
         table(("topic", "from", "state", "pair", "control", "p", "what"), rows, right=("pair", "control", "p"))
     text(headline(result))
-    text(f"results in {result['results']}")
+    text(f"results in {result['results']}" + (f", drawn in {report}" if report else ""))
 
 
 def _row(topic: dict[str, Any], result: dict[str, Any]) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ def stamp_reader(types: Callable[[], Mapping[str, str]]) -> Callable[[str, bytes
     def read(topic: str, data: bytes) -> int | None:
         type_name = types().get(topic, "")
         if adapter := _boxes_adapter(type_name):
-            return adapter.stamp_ns(decode(type_name, data)) or None  # type: ignore[no-any-return]
+            return adapter.stamp_ns(decode(type_name, data)) or None
         if type_name in (CLOUD, IMAGE):  # large: the header is at the beginning, behind four bytes of encapsulation
             little = data[1] == 1
             second, nano = (int.from_bytes(data[i : i + 4], "little" if little else "big") for i in (4, 8))

@@ -29,7 +29,7 @@ from mt_nodes.nodes.node_main import run_node
 from mt_nodes.stacks.callable_host import as_points
 from mt_nodes.stacks.callables import load_callable
 from mt_nodes.stacks.message_adapter import adapter_for
-from mt_nodes.stacks.reference.pipeline import Pipeline
+from mt_nodes.stacks.reference.node_pipeline import Pipeline
 from mt_nodes.stacks.stack import Stack, load_stack
 
 POINTS, CLUSTERS = "/perception/points_above_ground", "/perception/clusters"

@@ -131,7 +131,7 @@ class TappedArm(RosArm):
 
 
 def _own_topics(node: Node, name: str) -> list[tuple[str, list[str]]]:
-    return node.get_publisher_names_and_types_by_node(name, "/")  # type: ignore[no-any-return]
+    return node.get_publisher_names_and_types_by_node(name, "/")
 
 
 def _full(node: tuple[str, str]) -> str:

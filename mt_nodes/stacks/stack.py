@@ -36,7 +36,7 @@ from mt_nodes.stacks.network_settings import read_network, with_network
 from mt_nodes.stacks.stack_settings import read_camera, read_domains, read_environment, read_reset, with_setting
 
 #: The reference stack that is hosted as five nodes.
-PIPELINE = "mt_nodes.stacks.reference.pipeline:Pipeline"
+PIPELINE = "mt_nodes.stacks.reference.node_pipeline:Pipeline"
 
 
 @dataclass(frozen=True)

@@ -178,3 +178,11 @@ def test_the_ledger_holds_all_that_a_mutation_is_made_of() -> None:
     for relation in shipped_relations():
         for mutation in (*relation.mutate, *relation.baseline):
             assert build(type(mutation), json.loads(json.dumps(plain(mutation))), relation.id) == mutation
+
+
+def test_a_pair_that_the_stack_keeps_is_blamed_on_nobody(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The instant of the evidence goes to two instances of the real stack, which loses nobody."""
+    assert main(["blame", str(copy), pairs(copy, NOISE, "VIOLATED")[0], "--json"]) == 3
+    told = json.loads(capsys.readouterr().out)
+    assert not told["located"] and not told["nodes"] and told["why"].startswith("not reproduced"), told
+    assert {topic["state"] for topic in told["graph"]["topics"]} <= {"elsewhere", "same"}

@@ -12,7 +12,6 @@ from made_runs import no_pages, sparse_drive
 
 from mt_nodes.cli.main import main
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.report.run_files import remake
 
 RELATION = Path(__file__).parents[2] / "examples" / "blame" / "clumps_same_command.yaml"
 
@@ -29,7 +28,12 @@ def test_the_node_with_the_fault_is_named_and_drawn(
     with no_pages():
         assert main(["replay", *words]) == 1
     pair = next(line["pair"] for line in read_journal(Path("run/result.jsonl")) if line.get("outcome") == "VIOLATED")
-    capsys.readouterr()
+    held = next(line["pair"] for line in read_journal(Path("run/result.jsonl")) if line.get("outcome") == "HOLDS")
+    for wrong, why in (
+        (["blame", "run", held], "ended as HOLDS"),
+        (["blame", "run", pair, "--repeats", "9"], "2 to 8"),
+    ):
+        assert main(wrong) == 2 and why in capsys.readouterr().err
     assert main(["blame", "run", pair, "--json"]) == 0
     result: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert result["nodes"] == ["/control"] and result["located"], result
@@ -38,7 +42,6 @@ def test_the_node_with_the_fault_is_named_and_drawn(
     assert by_topic["/perception/points_above_ground"]["state"] == "elsewhere"
     assert by_topic["/control/command"]["p"] < 0.01 and result["violated"] == 6
     assert {node["name"] for node in result["graph"]["nodes"]} == {"/filter", "/cluster", "/track", "/plan", "/control"}
-    remake(Path("run"))
     assert (
         'id="blame"' in Path("run/report.html").read_text()
         and "in the node /control" in Path("run/report.html").read_text()

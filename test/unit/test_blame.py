@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from mt_nodes.data.detections import Detections
 from mt_nodes.data.regions import load_region
 from mt_nodes.data.transforms import TransformTree
-from mt_nodes.runs.blame.analysis import Evidence, Play, analyse
+from mt_nodes.runs.blame.analysis import analyse
 from mt_nodes.runs.blame.divergence import BoxesContent, FieldsContent, PictureContent, PointsContent, divergence
 from mt_nodes.runs.blame.protection import Protection, protection_of
 from mt_nodes.runs.blame.repeat_test import least_repeats, permutation_p
 from mt_nodes.runs.blame.stack_graph import StackGraph, TopicState, find_blame
-from mt_nodes.runs.blame.tape import Recording, Tape
+from mt_nodes.runs.blame.tape import Tape, TopicRecording
+from mt_nodes.runs.blame.topic_measures import Evidence, Play
 
 S, E, D, U = TopicState.SAME, TopicState.ELSEWHERE, TopicState.DIFFERS, TopicState.UNCLEAR
 NODES = ("filter", "cluster", "track", "plan", "control")
@@ -110,6 +111,25 @@ def test_points_that_are_lost_are_counted_and_added_ones_are_not_held_against_an
     assert found.protected == pytest.approx(lost / (40 + 40 - lost))
 
 
+def test_near_a_change_a_point_is_doubtful_unless_a_box_is_lost_there() -> None:
+    cloud = np.array([[10.0, 0.0, 1.0], [12.0, 0.0, 1.0], [30.0, 0.0, 1.0]])
+    after = np.vstack([cloud, [[10.0, 1.0, 1.0]]])
+    protection = protection_of([("base_link", cloud, after)], False, None, 0.0, TransformTree())
+    lost = PointsContent("base_link", cloud[1:])
+    found = divergence(PointsContent("base_link", cloud), lost, protection)
+    assert found.protected == 0 and found.doubtful > 0
+    for disc, differs in (((10.0, 0.0, 2.0), True), ((30.0, 0.0, 2.0), False)):
+        found = divergence(PointsContent("base_link", cloud), lost, protection, np.array([disc]))
+        assert (found.protected > 0) == differs and found.doubtful == 0
+
+
+def test_a_region_that_the_change_leaves_out_is_spared_only_if_nothing_in_it_changed() -> None:
+    cloud, region = np.array([[10.0, 0.0, 1.0]]), load_region("front_40m")
+    for x, spared in ((-5.0, True), (5.0, False)):
+        clouds = [("base_link", cloud, np.vstack([cloud, [[x, 0.0, 1.0]]]))]
+        assert protection_of(clouds, False, None, 0.0, TransformTree(), region).spared == spared
+
+
 def test_boxes_in_the_region_must_stay_and_those_beside_it_may_change() -> None:
     protection = Protection(region=load_region("front_40m"), inset_m=1.0)
     moved = divergence(boxes((10, 0), (10, 20)), boxes((10, 0), (10, 25)), protection)
@@ -154,8 +174,8 @@ def test_a_message_is_of_the_instant_whose_stamp_it_bears() -> None:
     assert tape.end().windows == {0: {"t": [b"5"]}, 1: {"t": [b"6", b"0", b"7"]}}
 
 
-def _recording(values: dict[str, float]) -> Recording:
-    return Recording({0: {topic: [str(value).encode()] for topic, value in values.items()}})
+def _recording(values: dict[str, float]) -> TopicRecording:
+    return TopicRecording({0: {topic: [str(value).encode()] for topic, value in values.items()}})
 
 
 def _read(topic: str, data: bytes) -> FieldsContent:
@@ -165,7 +185,7 @@ def _read(topic: str, data: bytes) -> FieldsContent:
 def _evidence(followup: dict[str, float], flicker: float = 0.0, violated: bool = True) -> Evidence:
     rng = np.random.default_rng(3)
 
-    def arm(values: dict[str, float]) -> Recording:
+    def arm(values: dict[str, float]) -> TopicRecording:
         return _recording({t: v + (flicker * rng.normal() if t != "cloud" else 0.0) for t, v in values.items()})
 
     source = dict.fromkeys(("cloud", *OUT), 10.0)
@@ -177,6 +197,22 @@ def _evidence(followup: dict[str, float], flicker: float = 0.0, violated: bool =
 def test_a_difference_beyond_the_noise_is_traced_to_its_node() -> None:
     finding = analyse(_evidence({"cloud": 11.0, "tracks": 4.0, "path": 4.0, "command": 4.0}, 0.05), _read, 0.01)
     assert finding.blame.located and finding.blame.nodes == ("track",)
+
+
+def test_a_play_that_lacks_the_judged_instant_locates_nothing() -> None:
+    evidence = _evidence({"cloud": 11.0, "command": 4.0})
+    evidence.control[2].followup.windows.clear()
+    finding = analyse(evidence, _read, 0.01)
+    assert not finding.blame.located and "recording" in finding.blame.why
+
+
+def test_a_topic_on_which_nobody_speaks_is_no_suspect() -> None:
+    evidence = _evidence({"cloud": 11.0, "command": 4.0})
+    for play in (*evidence.pair, *evidence.control):
+        for recording in (play.source, play.followup):
+            del recording.windows[0]["path"]
+    finding = analyse(evidence, _read, 0.01)
+    assert finding.blame.located and finding.blame.nodes == ("control",)
 
 
 def test_flicker_and_what_is_not_reproduced_are_never_blamed() -> None:

@@ -3,88 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from mt_nodes.base.stats.intervals import holm
-from mt_nodes.data.regions import Region
-from mt_nodes.data.transforms import TransformTree
-from mt_nodes.runs.blame.divergence import Content, Divergence, FieldsContent, PointsContent, divergence
-from mt_nodes.runs.blame.protection import Protection, protection_of
 from mt_nodes.runs.blame.repeat_test import permutation_p
 from mt_nodes.runs.blame.stack_graph import Blame, StackGraph, TopicState, find_blame
-from mt_nodes.runs.blame.tape import Recording
-
-Floats = npt.NDArray[np.float64]
-Read = Callable[[str, bytes], Content]
-
-
-@dataclass(frozen=True, eq=False)
-class Play:
-    """What both arms said in one play. ``violated``: whether the relation was, in its own play."""
-
-    source: Recording
-    followup: Recording
-    violated: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """All plays of a pair.
-
-    Attributes:
-        pair: plays with the follow-up in the second arm. control: as many with the source in both.
-        judged: topics of the outputs that the relation judges. declared: topics of all outputs of the stack file.
-        region, inset_m: where the relation demands something, see :class:`~mt_nodes.runs.blame.protection.Protection`.
-        last: number of the pair's instant; None for a drive: the first at which what is judged differs.
-    """
-
-    graph: StackGraph
-    pair: Sequence[Play]
-    control: Sequence[Play]
-    judged: Collection[str]
-    declared: Collection[str]
-    transforms: TransformTree
-    region: Region | None = None
-    inset_m: float = 0.0
-    last: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class TopicMeasure:
-    """Divergences (K, W) between the arms on one topic, by play and instant, of pair and control.
-
-    ``protected`` is None where the part that must stay cannot be told apart. ``words``: what differs, by instant.
-    """
-
-    pair_whole: Floats
-    control_whole: Floats
-    pair_protected: Floats | None
-    control_protected: Floats | None
-    words: Sequence[str]
-    #: Whether the messages are neither points, nor boxes, nor images.
-    placeless: bool = False
-
-    def upto(self, end: int) -> TopicMeasure:
-        """Return it without the instants from ``end`` on."""
-        columns = {n: v if v is None else v[:, :end] for n, v in vars(self).items() if n not in ("words", "placeless")}
-        return replace(self, **columns, words=self.words[:end])
-
-    @property
-    def onset(self) -> int | None:
-        """First instant at which most plays of the pair differ more than any of control."""
-        pair, control = (
-            (self.pair_whole, self.control_whole)
-            if self.pair_protected is None or self.control_protected is None
-            else (self.pair_protected, self.control_protected)
-        )
-        found = np.flatnonzero(np.median(pair, axis=0) > control.max(axis=0, initial=0.0))
-        return int(found[0]) if len(found) else None
+from mt_nodes.runs.blame.topic_measures import Evidence, Read, TopicMeasure, measure_topics
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +23,7 @@ class Finding:
     onsets: Mapping[str, int]
     p_whole: Mapping[str, float]
     p_protected: Mapping[str, float]
+    p_doubtful: Mapping[str, float]
     instants: Sequence[int]
 
 
@@ -107,18 +34,25 @@ def analyse(evidence: Evidence, read: Read, alpha: float) -> Finding:
     differ.
     """
     instants = _instants(evidence)
-    measures = _measured(evidence, instants, read)
+    if not instants or evidence.last not in (None, instants[-1]):
+        return _nothing("not every play has a recording of the instant that was judged")
+    measures = measure_topics(evidence, instants, read)
     onsets = {topic: onset for topic, measure in measures.items() if (onset := measure.onset) is not None}
     if evidence.last is None:  # from then on the world answers to other commands
-        end = min((onsets[t] for t in evidence.declared if t in onsets), default=len(instants) - 1) + 1
+        end = min((onsets[t] for t in evidence.judged if t in onsets), default=len(instants) - 1) + 1
         instants, measures = instants[:end], {topic: measure.upto(end) for topic, measure in measures.items()}
     p_whole = _tested(measures, lambda m: (m.pair_whole, m.control_whole))
     p_protected = _tested(measures, lambda m: (m.pair_protected, m.control_protected))
-    states = _states(evidence, measures, p_whole, p_protected, alpha)
+    p_doubtful = _tested(measures, lambda m: (m.pair_doubtful, m.control_doubtful))
+    states = _states(evidence, measures, (p_whole, p_protected, p_doubtful), alpha)
     blame = find_blame(evidence.graph, states, evidence.judged, onsets)
     if not any(play.violated for play in evidence.pair):
         blame = Blame(why=f"not reproduced: the pair held in all {len(evidence.pair)} plays")
-    return Finding(blame, states, measures, onsets, p_whole, p_protected, instants)
+    return Finding(blame, states, measures, onsets, p_whole, p_protected, p_doubtful, instants)
+
+
+def _nothing(why: str) -> Finding:
+    return Finding(Blame(why=why), {}, {}, {}, {}, {}, {}, ())
 
 
 def _instants(evidence: Evidence) -> list[int]:
@@ -128,82 +62,6 @@ def _instants(evidence: Evidence) -> list[int]:
     ends = [r.truncated for r in recordings if r.truncated is not None]
     last = min([*ends, *([evidence.last + 1] if evidence.last is not None else [])], default=None)
     return sorted(number for number in common if last is None or number < last)
-
-
-def _measured(evidence: Evidence, instants: Sequence[int], read: Read) -> dict[str, TopicMeasure]:
-    contents = cache(read)
-    protections = [_protection(evidence, number, contents) for number in instants]
-    between = cache(lambda topic, row, one, other: _between(topic, one, other, protections[row], contents))
-    measures = {}
-    for topic in evidence.graph.topics:
-        if topic not in evidence.graph.types:
-            continue
-        sides = [_compared(topic, plays, instants, between) for plays in (evidence.pair, evidence.control)]
-        if all(row is None for side in sides for play in side for row in play):
-            continue  # neither arm ever says anything there
-        measure = _measure([[[d or Divergence(0.0, 0.0) for d in play] for play in side] for side in sides])
-        measures[topic] = replace(measure, placeless=_placeless(topic, evidence, instants, contents))
-    return measures
-
-
-def _compared(
-    topic: str, plays: Sequence[Play], instants: Sequence[int], between: Callable[..., Divergence]
-) -> list[list[Divergence | None]]:
-    """Return the divergence between the arms by play and instant, None where both are silent."""
-    found = []
-    for play in plays:
-        rows: list[Divergence | None] = []
-        for row, number in enumerate(instants):
-            one, other = (_last(recording, number, topic) for recording in (play.source, play.followup))
-            rows.append(None if one is None and other is None else between(topic, row, one, other))
-        found.append(rows)
-    return found
-
-
-def _placeless(topic: str, evidence: Evidence, instants: Sequence[int], contents: Read) -> bool:
-    messages = (_last(play.source, number, topic) for play in evidence.pair for number in instants)
-    return any(isinstance(contents(topic, data), FieldsContent) for data in messages if data is not None)
-
-
-def _last(recording: Recording, number: int, topic: str) -> bytes | None:
-    """Return the last message of an instant: of what a timer repeats the newest is compared."""
-    messages = recording.windows[number].get(topic)
-    return messages[-1] if messages else None
-
-
-def _between(topic: str, one: bytes | None, other: bytes | None, protection: Protection, contents: Read) -> Divergence:
-    if one == other:
-        return Divergence(0.0, 0.0)
-    read = [None if data is None else contents(topic, data) for data in (one, other)]
-    return divergence(read[0], read[1], protection)
-
-
-def _measure(sides: Sequence[Sequence[Sequence[Divergence]]]) -> TopicMeasure:
-    pair, _ = sides
-    whole = [np.array([[d.whole for d in play] for play in side]) for side in sides]
-    told = all(d.protected is not None for side in sides for play in side for d in play)
-    protected = [
-        np.array([[d.protected for d in play] for play in side], dtype=float) if told else None for side in sides
-    ]
-    words = [next((play[row].words for play in pair if play[row].words), "") for row in range(len(pair[0]))]
-    return TopicMeasure(whole[0], whole[1], protected[0], protected[1], words)
-
-
-def _protection(evidence: Evidence, number: int, contents: Read) -> Protection:
-    """Return what must stay at an instant, by what both arms were given in the first play of the pair."""
-    play, clouds, others = evidence.pair[0], [], False
-    for topic in evidence.graph.given:
-        one, other = (_last(recording, number, topic) for recording in (play.source, play.followup))
-        if one is None and other is None:
-            continue
-        before, after = (None if data is None else contents(topic, data) for data in (one, other))
-        if isinstance(before, PointsContent) and isinstance(after, PointsContent):
-            clouds.append((before.frame_id, before.xyz, after.xyz))
-        elif one is None or other is None:
-            others = True
-        else:
-            others = others or divergence(before, after, Protection()).whole > 0.0
-    return protection_of(clouds, others, evidence.region, evidence.inset_m, evidence.transforms)
 
 
 def _tested(measures: Mapping[str, TopicMeasure], sides: Callable[[TopicMeasure], Any]) -> dict[str, float]:
@@ -219,12 +77,13 @@ def _tested(measures: Mapping[str, TopicMeasure], sides: Callable[[TopicMeasure]
 def _states(
     evidence: Evidence,
     measures: Mapping[str, TopicMeasure],
-    p_whole: Mapping[str, float],
-    p_protected: Mapping[str, float],
+    p: tuple[Mapping[str, float], Mapping[str, float], Mapping[str, float]],
     alpha: float,
 ) -> dict[str, TopicState]:
-    """Return the state of each topic that was measured, those of the input first."""
-    graph, states = evidence.graph, dict[str, TopicState]()
+    """Return the state of each topic that is recorded, those of the input first; both arms silent are the same."""
+    graph = evidence.graph
+    states = dict.fromkeys((topic for topic in graph.types if topic not in measures), TopicState.SAME)
+    p_whole, p_protected, p_doubtful = p
     depth = graph.depths()
     most = 2 * sum(play.violated for play in evidence.pair) > len(evidence.pair)
     for topic in sorted(measures, key=lambda t: (t not in graph.given, _depth(graph, depth, t), t)):
@@ -237,6 +96,8 @@ def _states(
         else:
             placeless = measures[topic].placeless and topic not in evidence.declared
             states[topic] = _state(evidence.graph, topic, states, p_protected.get(topic), alpha, placeless)
+            if states[topic] is TopicState.ELSEWHERE and p_doubtful[topic] <= alpha:
+                states[topic] = TopicState.UNCLEAR
     return states
 
 

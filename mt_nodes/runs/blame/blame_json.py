@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.runs.blame.analysis import Evidence, Finding, TopicMeasure
+from mt_nodes.runs.blame.analysis import Finding
 from mt_nodes.runs.blame.stack_graph import StackGraph
+from mt_nodes.runs.blame.topic_measures import Evidence, TopicMeasure
 
 
 def as_plain(

@@ -20,12 +20,13 @@ from mt_nodes.engine.arm import Arm, start
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.summary.blame_headline import BLAMED, FILE
 from mt_nodes.runs.again.from_evidence import request_of_instant
-from mt_nodes.runs.blame.analysis import Evidence, Play, Read, analyse
+from mt_nodes.runs.blame.analysis import analyse
 from mt_nodes.runs.blame.blame_json import as_plain
 from mt_nodes.runs.blame.blame_plays import DrivePlays, PairPlays, ReplayPlays
 from mt_nodes.runs.blame.repeat_test import MOST_REPEATS, least_repeats
 from mt_nodes.runs.blame.stack_graph import StackGraph
 from mt_nodes.runs.blame.tape import Tape
+from mt_nodes.runs.blame.topic_measures import Evidence, Play, Read
 from mt_nodes.runs.loop.drive_reproduction import reproduction_request
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay.execute import play_to_end
@@ -37,7 +38,7 @@ REQUEST_FILE = "blame.request.json"
 ALPHA = 0.01
 
 
-class TappedArm(Arm, Protocol):
+class RecordingArm(Arm, Protocol):
     """An arm whose stack's topics are recorded."""
 
     @property
@@ -122,7 +123,7 @@ class BlameRun(RunDirectory[BlameRequest]):
         self.run.save()
         write_result(self.out / REQUEST_FILE, self.request.as_plain())
 
-    def plays(self, arms: tuple[TappedArm, TappedArm]) -> PairPlays:
+    def plays(self, arms: tuple[RecordingArm, RecordingArm]) -> PairPlays:
         """Return what plays pair and control in arms that are ready."""
         if isinstance(self.run, ScenarioRun):
             return DrivePlays(self.run, arms)
@@ -143,7 +144,7 @@ def _run_of(finished: RecordedPair, request: BlameRequest, out: Path) -> Run | S
 
 def carry_out(
     blaming: BlameRun,
-    open_arms: Callable[[ExitStack], tuple[TappedArm, TappedArm]],
+    open_arms: Callable[[ExitStack], tuple[RecordingArm, RecordingArm]],
     read_of: Callable[[StackGraph], Read],
     tell: Callable[[int, str], None],
 ) -> dict[str, Any]:
@@ -187,7 +188,7 @@ def _refuse_few(repeats: int, graph: StackGraph) -> None:
 
 
 def _evidence(
-    blaming: BlameRun, arms: tuple[TappedArm, TappedArm], graph: StackGraph, tell: Callable[[int, str], None]
+    blaming: BlameRun, arms: tuple[RecordingArm, RecordingArm], graph: StackGraph, tell: Callable[[int, str], None]
 ) -> Evidence:
     plays, stack, run = blaming.plays(arms), blaming.run.stack, blaming.run
     kinds: dict[str, list[Play]] = {"pair": [], "control": []}
@@ -201,7 +202,7 @@ def _evidence(
         kinds[kind].append(Play(source, followup, violated))
     check = plays.relation.check
     judged = [row.topic for role in getattr(check, "needs", ()) if (row := stack.outputs.get(role)) is not None]
-    region = getattr(check, "region", None)
+    region = _fixed_region(check)
     return Evidence(
         graph,
         kinds["pair"],
@@ -209,10 +210,17 @@ def _evidence(
         judged or [stack.outputs[role].topic for role in stack.answers],
         [row.topic for row in stack.published],
         run.static_transforms,
-        region if isinstance(region, Region) and region.fixed else None,
+        region,
         float(getattr(check, "keep_inset_m", 0.0)),
         blaming.finished.pair.bundle if not blaming.finished.driven else None,
+        next(filter(None, map(_fixed_region, plays.relation.mutate)), None),
     )
+
+
+def _fixed_region(part: object) -> Region | None:
+    """Return the region of a check or a mutation, None where it has none that is the same at every instant."""
+    region = getattr(part, "region", None)
+    return region if isinstance(region, Region) and region.fixed else None
 
 
 def _exit_code(plain: Mapping[str, Any], trouble: Mapping[str, Any]) -> int:

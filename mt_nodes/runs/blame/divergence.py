@@ -68,13 +68,14 @@ class Divergence:
 
     Attributes:
         whole: of all that they say. protected: of what the change of the input must not touch; None where that part
-            cannot be told apart.
-        words: what differs most of the protected part, else of the whole; empty for nothing.
+            cannot be told apart. doubtful: of what may be of the change or not.
+        words: what differs most of the protected part; empty for nothing.
     """
 
     whole: float
     protected: float | None
     words: str = ""
+    doubtful: float = 0.0
 
 
 #: One arm says something and the other does not, or something of another kind.
@@ -82,19 +83,22 @@ def _unlike(words: str) -> Divergence:
     return Divergence(1.0, 1.0, words)
 
 
-def divergence(source: Content | None, followup: Content | None, protection: Protection) -> Divergence:
+def divergence(
+    source: Content | None, followup: Content | None, protection: Protection, discs: Floats | None = None
+) -> Divergence:
     """Return how far the follow-up's content is from the source's.
 
     Points: share without a partner within :data:`SAME_POINT_M` in the other cloud. Boxes: sum over boxes of one minus
     the overlap with the partner (intersection over union), 1 without one. Images: mean absolute difference. Anything
     else: the largest relative difference of a field.
+    ``discs``: where alone points are of consequence, see :meth:`Protection.of_points`.
     """
     if source is None or followup is None:
         if source is followup:
             return Divergence(0.0, 0.0)
         return _unlike("no message in the follow-up arm" if followup is None else "no message in the source arm")
     if isinstance(source, PointsContent) and isinstance(followup, PointsContent):
-        return _of_points(source, followup, protection)
+        return _of_points(source, followup, protection, discs)
     if isinstance(source, BoxesContent) and isinstance(followup, BoxesContent):
         return _of_boxes(source.boxes, followup.boxes, protection)
     if isinstance(source, PictureContent) and isinstance(followup, PictureContent):
@@ -104,22 +108,25 @@ def divergence(source: Content | None, followup: Content | None, protection: Pro
     return _unlike("contents of another kind")
 
 
-def _of_points(source: PointsContent, followup: PointsContent, protection: Protection) -> Divergence:
+def _of_points(
+    source: PointsContent, followup: PointsContent, protection: Protection, discs: Floats | None
+) -> Divergence:
     lost, gained = _alone(source.xyz, followup.xyz), _alone(followup.xyz, source.xyz)
     total = max(1, len(source.xyz) + len(followup.xyz))
     whole = float(lost.sum() + gained.sum()) / total
-    masks = [protection.of_points(c.xyz, c.frame_id) for c in (source, followup)]
-    if masks[0] is None or masks[1] is None:
+    earlier, later = (protection.of_points(c.xyz, c.frame_id, discs) for c in (source, followup))
+    if earlier is None or later is None:
         return Divergence(whole, 0.0 if whole == 0.0 else None)
-    before, after = int((lost & masks[0]).sum()), int((gained & masks[1]).sum())
-    kept = max(1, int(masks[0].sum() + masks[1].sum()))
-    words = f"{before} points lost, {after} gained of {int(masks[0].sum())}" if before or after else ""
-    return Divergence(whole, (before + after) / kept, words)
+    (kept, near), (kept_after, near_after) = earlier, later
+    before, after = int((lost & kept).sum()), int((gained & kept_after).sum())
+    words = f"{before} points lost, {after} gained of {int(kept.sum())}" if before or after else ""
+    doubtful = float((lost & near).sum() + (gained & near_after).sum()) / max(1, int(near.sum() + near_after.sum()))
+    return Divergence(whole, (before + after) / max(1, int(kept.sum() + kept_after.sum())), words, doubtful)
 
 
 def _alone(points: Floats, others: Floats) -> npt.NDArray[np.bool_]:
     """(N,) whether each point has no other within :data:`SAME_POINT_M`; what is not finite is never alone."""
-    alone = np.isfinite(points).all(axis=1)
+    alone: npt.NDArray[np.bool_] = np.asarray(np.isfinite(points).all(axis=1))
     others = others[np.isfinite(others).all(axis=1)]
     if not len(others) or not alone.any():
         return alone
@@ -132,24 +139,45 @@ def _alone(points: Floats, others: Floats) -> npt.NDArray[np.bool_]:
 
 def _of_boxes(source: Detections, followup: Detections, protection: Protection) -> Divergence:
     source, followup = source.take(source.finite), followup.take(followup.finite)
-    before, after = _mismatch(source, followup)
-    whole = float(before.sum() + after.sum())
-    masks = [protection.of_boxes(boxes) for boxes in (source, followup)]
-    if masks[0] is None or masks[1] is None:
+    mismatches = _mismatch(source, followup)
+    whole = float(sum(mismatch.sum() for mismatch in mismatches))
+    earlier, later = (protection.of_boxes(boxes) for boxes in (source, followup))
+    if earlier is None or later is None:
         return Divergence(whole, 0.0 if whole == 0.0 else None)
-    if protection.everywhere:  # what is seen less well may be placed otherwise, but is still there
-        before, after = np.floor(before), np.zeros(len(after))
-    before, after = before * masks[0], after * masks[1]
-    worst = int(np.argmax(before)) if len(before) else -1
-    words = ""
-    if worst >= 0 and before[worst] > 0.0:
-        x, y = source.center_m[worst, :2]
-        what = "lost" if before[worst] == 1.0 else f"changed by {100 * before[worst]:.0f} %"
-        words = f"{source.label[worst]} at x {x:.1f}, y {y:.1f} m {what}"
-    elif after.any():
-        x, y = followup.center_m[int(np.argmax(after)), :2]
-        words = f"{followup.label[int(np.argmax(after))]} at x {x:.1f}, y {y:.1f} m gained"
-    return Divergence(whole, float(before.sum() + after.sum()), words)
+    parts = [_parts(mismatches[0], *earlier), _parts(mismatches[1], *later)]
+    if protection.everywhere:  # gained is what was unsure before
+        parts[1] = (np.zeros(len(followup)), np.zeros(len(followup)))
+    (before, unsure), (after, unsure_after) = parts
+    words = _worst(source, before, "lost") or _worst(followup, after, "gained")
+    return Divergence(whole, float(before.sum() + after.sum()), words, float(unsure.sum() + unsure_after.sum()))
+
+
+def _parts(mismatch: Floats, stays: Any, unsure: Any, exists: Any) -> tuple[Floats, Floats]:
+    """Return what counts of each mismatch (M,), and what is doubtful of it."""
+    lost = np.floor(mismatch)
+    return mismatch * stays + lost * exists, mismatch * unsure + (mismatch - lost) * exists
+
+
+def _worst(boxes: Detections, mismatch: Floats, alone: str) -> str:
+    if not mismatch.any():
+        return ""
+    row = int(np.argmax(mismatch))
+    x, y = boxes.center_m[row, :2]
+    what = alone if mismatch[row] == 1.0 else f"changed by {100 * mismatch[row]:.0f} %"
+    return f"{boxes.label[row]} at x {x:.1f}, y {y:.1f} m {what}"
+
+
+def differing_discs(source: Content | None, followup: Content | None, protection: Protection) -> Floats:
+    """Return x, y, radius (K, 3) of all boxes that differ and are not of the change alone; none of other contents."""
+    if not isinstance(source, BoxesContent) or not isinstance(followup, BoxesContent):
+        return np.empty((0, 3))
+    sides = [content.boxes.take(content.boxes.finite) for content in (source, followup)]
+    rows = []
+    for boxes, mismatch in zip(sides, _mismatch(*sides), strict=True):
+        masks = protection.of_boxes(boxes)
+        if masks is not None:
+            rows.append(protection.discs(boxes, (mismatch > 0.0) & np.logical_or.reduce(masks)))
+    return np.concatenate(rows) if rows else np.empty((0, 3))
 
 
 def _mismatch(one: Detections, other: Detections) -> tuple[Floats, Floats]:

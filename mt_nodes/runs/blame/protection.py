@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +22,10 @@ Mask = npt.NDArray[np.bool_]
 
 #: A point of an output within this of a changed point of the input may be that point (assumed).
 _OWN_M = 0.05
-#: A box is a matter of the change if a changed point is so near to its outline (assumed: the reach of clustering).
-_REACH_M = 1.0
+#: A box with a changed point so near to its outline may be made of it (assumed: the tolerance of clustering).
+_TOUCHES_M = 1.0
+#: Farther than this nothing honest reaches (assumed: the cells that estimate the ground, the gate of a tracker).
+_REACH_M = 5.0
 #: With more of a cloud changed, everything may differ: fog, rain, another sensor.
 _EVERYWHERE = 0.5
 
@@ -38,6 +41,7 @@ class Protection:
         untold: whether the input was changed where nobody can tell the place, as in an image.
         region: in which the relation demands something; None: it names none.
         inset_m: so much of the region at its edge is not demanded.
+        spared: whether the region is not one in which the check demands something, but one that the change left out.
     """
 
     changed: Floats = field(default_factory=lambda: np.empty((0, 3)))
@@ -45,44 +49,85 @@ class Protection:
     untold: bool = False
     region: Region | None = None
     inset_m: float = 0.0
+    spared: bool = False
     transforms: TransformTree = field(default_factory=TransformTree)
     frame_id: str = EGO_FRAME
 
-    def of_points(self, xyz: Floats, frame_id: str) -> Mask | None:
-        """(N,) which points must stay; None: nobody knows."""
+    def of_points(self, xyz: Floats, frame_id: str, discs: Floats | None = None) -> tuple[Mask, Mask] | None:
+        """(N,) which points must stay, and which perhaps must; None: nobody knows.
+
+        ``discs``: (D, 3) x, y, radius in the frame of the region, where alone points are of consequence; there all
+        that were not changed themselves must stay. None: everywhere, and near a change nobody knows.
+        """
         matrix = self._to(frame_id)
         if matrix is None or self.everywhere or self.untold:
             return None
         placed = move(matrix, xyz)
-        protected = np.ones(len(xyz), dtype=bool) if self.region is None else self.region.contains(placed)
-        return np.asarray(protected & ~self._near(placed, np.full(len(xyz), _OWN_M)))
+        kept = ~self._near(placed, _OWN_M)
+        if discs is not None:
+            return kept & _within(placed, discs), np.zeros(len(xyz), dtype=bool)
+        zone = np.ones(len(xyz), dtype=bool) if self.region is None else self.region.contains(placed)
+        near = self._near(placed, _REACH_M)
+        return kept & ~near & (zone | self.spared), kept & near & zone
 
-    def of_boxes(self, boxes: Detections) -> Mask | None:
-        """(M,) which boxes must stay; None: nobody knows."""
+    def of_boxes(self, boxes: Detections) -> tuple[Mask, Mask, Mask] | None:
+        """(M,) which boxes must stay as they are, which perhaps must, and which must only be there; None: nobody knows.
+
+        In the region every box must be there; one near a change may have another outline.
+        """
         matrix = self._to(boxes.frame_id)
         if matrix is None or self.untold or (self.everywhere and self.region is None):
             return None
-        placed = move(matrix, boxes.center_m)
-        if self.region is not None:
-            import shapely
+        placed, size_m = move(matrix, boxes.center_m), np.linalg.norm(boxes.size_m[:, :2], axis=1) / 2.0
+        zone, none = self._zone(placed), np.zeros(len(boxes), dtype=bool)
+        if self.everywhere:
+            return none, none, zone
+        touched, near = (self._near(placed, size_m + reach, flat=True) for reach in (_TOUCHES_M, _REACH_M))
+        if self.region is None:
+            return zone & ~near, near & ~touched, none
+        return ~near & (zone | self.spared), none, zone & near
 
-            zone = self.region.buffered(-self.inset_m) if self.inset_m else self.region.geometry
-            return np.asarray(shapely.contains_xy(zone, placed[:, :2]))
-        reach = np.linalg.norm(boxes.size_m[:, :2], axis=1) / 2.0 + _REACH_M
-        flat = Protection(np.column_stack([self.changed[:, :2], np.zeros(len(self.changed))]))
-        return ~flat._near(np.column_stack([placed[:, :2], np.zeros(len(placed))]), reach)
+    def _zone(self, placed: Floats) -> Mask:
+        """(M,) which places the relation speaks of."""
+        if self.region is None:
+            return np.ones(len(placed), dtype=bool)
+        import shapely
 
-    def _near(self, places: Floats, within_m: Floats) -> Mask:
-        """(N,) whether a changed point is within a distance (N,) of places (N, 3)."""
-        if not len(self.changed) or not len(places):
-            return np.zeros(len(places), dtype=bool)
+        zone = self.region.buffered(-self.inset_m) if self.inset_m else self.region.geometry
+        return np.asarray(shapely.contains_xy(zone, placed[:, :2]), dtype=bool)
+
+    def discs(self, boxes: Detections, rows: Mask) -> Floats:
+        """Return x, y and radius (K, 3) around some boxes, in the frame of the region."""
+        matrix = self._to(boxes.frame_id)
+        if matrix is None:
+            return np.empty((0, 3))
+        reach = np.linalg.norm(boxes.size_m[rows, :2], axis=1) / 2.0 + _TOUCHES_M
+        return np.column_stack([move(matrix, boxes.center_m[rows])[:, :2], reach])
+
+    def _near(self, places: Floats, within_m: float | Floats, *, flat: bool = False) -> Mask:
+        """(N,) whether a changed point is within a distance, one or (N,), of places (N, 3); ``flat``: over ground."""
+        near = np.zeros(len(places), dtype=bool)
+        finite = np.isfinite(places).all(axis=1)
+        if not len(self.changed) or not finite.any():
+            return near
+        within = np.broadcast_to(np.asarray(within_m, dtype=np.float64), len(places))[finite]
+        tree = self._flat_tree if flat else self._tree
+        own = places[finite][:, :2] if flat else places[finite]
+        distance, _ = tree.query(own, distance_upper_bound=float(within.max()) + 1e-9)
+        near[finite] = distance <= within
+        return near
+
+    @cached_property
+    def _tree(self) -> Any:
         from scipy.spatial import cKDTree  # heavy
 
-        finite = np.isfinite(places).all(axis=1)
-        near = np.zeros(len(places), dtype=bool)
-        distance, _ = cKDTree(self.changed).query(places[finite], distance_upper_bound=float(within_m.max()) + 1e-9)
-        near[finite] = distance <= within_m[finite]
-        return near
+        return cKDTree(self.changed)
+
+    @cached_property
+    def _flat_tree(self) -> Any:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(self.changed[:, :2])
 
     def _to(self, frame_id: str) -> Any:
         """Return the 4x4 from a frame, None where it is not known."""
@@ -93,14 +138,25 @@ class Protection:
             return None
 
 
+def _within(placed: Floats, discs: Floats) -> Mask:
+    """(N,) whether places (N, 3) lie in any of discs (D, 3)."""
+    inside = np.zeros(len(placed), dtype=bool)
+    for x, y, radius in np.unique(discs, axis=0):
+        inside |= np.hypot(placed[:, 0] - x, placed[:, 1] - y) <= radius
+    return inside
+
+
 def protection_of(
     clouds: Sequence[tuple[str, Floats, Floats]],
     others_differ: bool,
     region: Region | None,
     inset_m: float,
     transforms: TransformTree,
+    spared: Region | None = None,
 ) -> Protection:
     """Return what must stay where the two arms were given these.
+
+    ``spared``: region that the change is said to leave out; it counts if no changed point lies in it.
 
     ``clouds``: frame, points (N, 3) of the source and of the follow-up, of each cloud. ``others_differ``: whether
     inputs of other kinds differ.
@@ -116,7 +172,11 @@ def protection_of(
             untold = untold or len(changed) > 0
     changed = np.concatenate(parts) if parts else np.empty((0, 3))
     everywhere = len(changed) > _EVERYWHERE * max(1, total)
-    return Protection(changed, everywhere, untold, region, inset_m, transforms, target)
+    if spared is not None and region is None:
+        found = protection_of(clouds, others_differ, spared, 0.0, transforms)
+        if not found.everywhere and not found.region.contains(found.changed).any():  # type: ignore[union-attr]
+            return replace(found, spared=True)
+    return Protection(changed, everywhere, untold, region, inset_m, transforms=transforms, frame_id=target)
 
 
 def _changed(before: Floats, after: Floats) -> Floats:

@@ -18,7 +18,7 @@ StampOf = Callable[[str, bytes], int | None]
 
 
 @dataclass(eq=False)
-class Recording:
+class TopicRecording:
     """One play.
 
     ``windows``: by number of the instant: topic -> serialised messages. ``truncated``: first instant that memory did
@@ -39,7 +39,7 @@ class Tape:
 
     def __init__(self, stamp_of: StampOf) -> None:
         self._stamp_of, self._lock = stamp_of, threading.Lock()
-        self._recording = Recording()
+        self._recording = TopicRecording()
         self._stamps: dict[int, int] = {}
         self._now: int | None = None
         self._last_s = process_time_s()
@@ -49,7 +49,7 @@ class Tape:
     def begin(self) -> None:
         """Begin a play."""
         with self._lock:
-            self._recording, self._stamps, self._now = Recording(), {}, None
+            self._recording, self._stamps, self._now = TopicRecording(), {}, None
 
     def instant(self, number: int, stamp_ns: int) -> None:
         """Take note that the input of an instant goes out."""
@@ -74,13 +74,13 @@ class Tape:
                 return
             self._recording.windows.setdefault(number, {}).setdefault(topic, []).append(data)
 
-    def end(self) -> Recording:
+    def end(self) -> TopicRecording:
         """Wait for what is still on its way, and return what was recorded of the play."""
         with self._lock:
             self._last_s = process_time_s()
         wait_until(lambda: process_time_s() - self._last_s >= QUIET_S, LONGEST_S)
         with self._lock:
-            ended, self._recording, self._now = self._recording, Recording(), None
+            ended, self._recording, self._now = self._recording, TopicRecording(), None
             return ended
 
     def _kept(self, data: bytes) -> bytes:
