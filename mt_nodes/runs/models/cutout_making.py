@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -138,7 +139,7 @@ def _pinhole(camera: CameraModel, mask: Flags) -> tuple[Floats, Floats, Floats]:
     return focal, center - low, np.where(np.abs(at - np.rint(at)) < 1e-3, np.rint(at), at)
 
 
-def _remapped(layer: npt.NDArray[np.generic], at: Floats) -> npt.NDArray[np.generic]:
+def _remapped(layer: npt.NDArray[Any], at: Floats) -> npt.NDArray[Any]:
     x, y = (np.ascontiguousarray(at[..., i], np.float32) for i in (0, 1))
     return np.asarray(cv2.remap(layer, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 

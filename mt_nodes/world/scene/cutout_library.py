@@ -157,7 +157,7 @@ def _other_light(cutout: Cutout, turn: Floats, sun: SunLight | None) -> float:
     """Return 0 for light from the same side, 1 for light from a right angle or more aside; ``turn``: ego to object."""
     if cutout.to_sun is None or sun is None:
         return 0.0 if cutout.to_sun is None and sun is None else 0.5
-    return float(1.0 - max(0.0, cutout.to_sun @ (turn @ sun.to_sun)))
+    return 1.0 - max(0.0, float(cutout.to_sun @ (turn @ sun.to_sun)))
 
 
 def write(cutout: Cutout, folder: Path, about: dict[str, Any]) -> None:

@@ -129,7 +129,8 @@ class Cutout:
         x, y = (np.arange(0.0, n - 0.5, step) for n in (width, height))
         cells = _cells(self.rgba[..., 3], x, y, step, least)
         at = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-        depth = cv2.remap(self.depth_m, *(np.float32(a.reshape(len(y), len(x))) for a in at.T), cv2.INTER_LINEAR)
+        columns, rows = (a.reshape(len(y), len(x)).astype(np.float32) for a in at.T)
+        depth = cv2.remap(self.depth_m, columns, rows, cv2.INTER_LINEAR)
         front = self.places(at, depth.ravel())
         away = -self.eye_m * (1.0, 1.0, 0.0)
         thick = _thickness(cells, step * self.pixel_m, self._deep_m(front, away))
@@ -147,7 +148,8 @@ def _cells(alpha: npt.NDArray[np.uint8], x: Floats, y: Floats, step: float, leas
     """Return which cells (r, c) between nodes are the object's."""
     middle = np.meshgrid(x[:-1] + step / 2.0, y[:-1] + step / 2.0)
     soft = cv2.blur(alpha, (max(1, round(step)),) * 2).astype(np.float32)
-    mean = cv2.remap(soft, *(np.float32(m) for m in middle), cv2.INTER_LINEAR)
+    columns, rows = (m.astype(np.float32) for m in middle)
+    mean = cv2.remap(soft, columns, rows, cv2.INTER_LINEAR)
     return np.asarray(mean >= 255.0 * least)
 
 
@@ -163,7 +165,7 @@ def _thickness(cells: Flags, cell_m: float, deep_m: float) -> Floats:
     # A node on the upper or lower rim is as thick as the row beside it: only its sides taper.
     rows = np.maximum(np.minimum(within[:-1, :-1], within[:-1, 1:]), np.minimum(within[1:, :-1], within[1:, 1:]))
     node = np.where((padded[:-1, :-1] + padded[:-1, 1:] == 0) | (padded[1:, :-1] + padded[1:, 1:] == 0), rows, node)
-    return np.clip(node * cell_m / np.tan(MOST_ASIDE_RAD), _THIN_M, deep_m)
+    return np.asarray(np.clip(node * cell_m / np.tan(MOST_ASIDE_RAD), _THIN_M, deep_m))
 
 
 def _shell(front: Floats, back: Floats, cells: Flags, reflectivity: float) -> Mesh:
@@ -207,10 +209,8 @@ class CutoutFigure(Figure):
         colours = self._sampled(xyz, size)
         none, half = np.zeros(len(hit), np.float32), np.full(len(hit), HALF, np.float32)
         normal = np.tile(self._normal, (len(hit), 1))
-        share = np.maximum(colours[:, 3:], np.float32(1e-3))
-        places = Places(
-            hit, range_m[hit], xyz, normal, colours[:, :3] / share, none, half, half, None, none > 0.0, colours[:, 3]
-        )
+        albedo = (colours[:, :3] / np.maximum(colours[:, 3:], np.float32(1e-3))).astype(np.float32)
+        places = Places(hit, range_m[hit], xyz, normal, albedo, none, half, half, None, none > 0.0, colours[:, 3])
         return range_m, places
 
     def lit(self, places: Places, to_sun: Floats) -> Flags:
