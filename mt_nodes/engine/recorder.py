@@ -316,5 +316,5 @@ def owed(recorder: ResultSink, offer: Offer, episode: Episode, schedule: Schedul
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float]:
-    found = np.percentile(values, [50, 95, 99, 100]) if values else ()
-    return {name: round(float(value), 3) for name, value in zip(("p50", "p95", "p99", "max"), found, strict=False)}
+    found: list[float] = np.percentile(values, [50, 95, 99, 100]).tolist() if values else []
+    return {name: round(value, 3) for name, value in zip(("p50", "p95", "p99", "max"), found, strict=False)}
