@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -231,3 +232,18 @@ def test_the_graph_is_drawn_with_every_node_and_topic() -> None:
     assert all(f">{name}</text>" in svg for name in (*NODES, *OUT))
     assert svg.count('class="node blamed"') == 1 and svg.count('class="topic differs"') == 3
     assert svg.count('class="pair"') == 6 * len(CHAIN.types) + 1, "a dot for each play, and one in the legend"
+
+
+def test_a_judged_output_that_differs_where_it_may_is_nobodys_fault() -> None:
+    """Ghosts outside the region are rightly there; what flicker violates inside it says nothing."""
+    evidence = replace(_evidence(dict.fromkeys(("cloud", "boxes", "tracks"), 11.0)), judged=["tracks"])
+    evidence = replace(evidence, region=load_region("front_40m"))
+
+    def read(topic: str, data: bytes) -> BoxesContent | PointsContent:
+        ghost = float(data) != 10.0
+        if topic in ("cloud", "points"):
+            return PointsContent("base_link", np.array([[10.0, 20.0, 1.0]] * ghost + [[10.0, 0.0, 1.0]] * 3))
+        return boxes((10, 0), (10, 20)) if ghost else boxes((10, 0))
+
+    finding = analyse(evidence, read, 0.01)
+    assert finding.states["tracks"] is E and not finding.blame.nodes

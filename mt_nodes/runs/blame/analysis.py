@@ -85,14 +85,14 @@ def _states(
     states = dict.fromkeys((topic for topic in graph.types if topic not in measures), TopicState.SAME)
     p_whole, p_protected, p_doubtful = p
     depth = graph.depths()
-    most = 2 * sum(play.violated for play in evidence.pair) > len(evidence.pair)
+    always = all(play.violated for play in evidence.pair)
     for topic in sorted(measures, key=lambda t: (t not in graph.given, _depth(graph, depth, t), t)):
         if p_whole[topic] > alpha:
             states[topic] = TopicState.SAME
         elif topic in graph.given:
             states[topic] = TopicState.ELSEWHERE  # the change itself
-        elif topic in evidence.judged and most:
-            states[topic] = TopicState.DIFFERS  # the relation says so
+        elif topic in evidence.judged and topic not in p_protected and always and not measures[topic].flickers:
+            states[topic] = TopicState.DIFFERS  # the relation says so, and of flicker there is none
         else:
             placeless = measures[topic].placeless and topic not in evidence.declared
             states[topic] = _state(evidence.graph, topic, states, p_protected.get(topic), alpha, placeless)

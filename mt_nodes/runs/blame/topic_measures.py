@@ -88,6 +88,11 @@ class TopicMeasure:
         return replace(self, **columns, words=self.words[:end])
 
     @property
+    def flickers(self) -> bool:
+        """Whether anything differs in control."""
+        return bool(self.control_whole.any())
+
+    @property
     def onset(self) -> int | None:
         """First instant at which most plays of the pair differ more than any of control."""
         pair, control = (
