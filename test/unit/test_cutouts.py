@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,8 @@ import yaml
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.base.seeds import generator
 from mt_nodes.cli.main import main
+from mt_nodes.data.detections import Detections
+from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import inverse
@@ -28,6 +31,7 @@ from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.relations.mutations.objects.post_added import SignAdded
 from mt_nodes.runs.models.cutout_labels import LabelledObject, _lengths, read_labels
 from mt_nodes.runs.models.cutout_making import cut_out
+from mt_nodes.runs.models.labelled_boxes import objects_of_boxes
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.cutout_library import CutoutLibrary, HostCamera, refusal, write
 from mt_nodes.world.scene.cutout_objects import Cutout
@@ -185,6 +189,26 @@ def test_parts_are_not_cut_out(change: dict[str, Any], reason: str) -> None:
     view, thing, _ = labelled("car")
     with pytest.raises(NotApplicable, match=reason):
         cut_out(view, replace(thing, **change), "it")
+
+
+def boxed(kind: str) -> Bundle:
+    """The frame of an object with the data set's label of it, and one of an object that is not there."""
+    bundle, _, _, pose = recorded(kind)
+    to_ego = inverse(camera_from(View.of(bundle, bundle.images[0]), "base_link")) @ pose
+    size = np.ptp(figure_of(kind, variant=2).mesh.vertices_m, axis=0)
+    centers = [to_ego[:3, 3] + (0.0, 0.0, size[2] / 2.0), to_ego[:3, 3] * (3.0, 1.0, 1.0)]
+    yaw = float(np.arctan2(to_ego[1, 0], to_ego[0, 0]))
+    objects = Detections.make("base_link", None, centers, [size, size], [yaw, yaw], ["Car", "Car"])
+    return replace(bundle, truth=GroundTruth(objects, frozenset({"Car"}), np.array([-1, -1])))
+
+
+def test_boxes_of_a_data_set_become_masks_and_the_others_are_counted() -> None:
+    _, mask, view_deg, _ = recorded("car")
+    bundle, refused = boxed("car"), Counter[str]()
+    (thing,) = objects_of_boxes(View.of(bundle, bundle.images[0]), refused)
+    assert thing.kind == "car" and abs(thing.view_deg - view_deg) < 2.0
+    assert (thing.mask & mask).sum() > 0.82 * (thing.mask | mask).sum()
+    assert refused.total() == 1
 
 
 def coco(mask: Flags, segmentation: Any, **more: Any) -> dict[str, Any]:

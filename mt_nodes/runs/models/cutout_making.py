@@ -72,7 +72,11 @@ def make_cutouts(
         found = 0
         for view in (View.of(bundle, image) for image in bundle.images):
             size = view.picture.size
-            objects = objects_of_boxes(view) if labels is None else labels.of(bundle.index, view.image.stamp_ns, size)
+            objects = (
+                objects_of_boxes(view, tally.refused)
+                if labels is None
+                else labels.of(bundle.index, view.image.stamp_ns, size)
+            )
             found += len(objects)
             for thing in objects:
                 if not kinds or thing.kind in kinds:

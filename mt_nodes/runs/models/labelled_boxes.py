@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +22,15 @@ from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.silhouette import silhouette_of
 
 Floats = npt.NDArray[np.float64]
-#: Labels enclose an object tightly; its returns scatter around by range noise. Silhouettes are grown by so many pixels.
-_AROUND_M, _GROWN_PX = 0.1, 3.0
+Flags = npt.NDArray[np.bool_]
+#: Labels enclose an object tightly; its returns scatter around by range noise. Lower returns may be the road's.
+_AROUND_M, _LOW_M = 0.1, 0.15
+#: Width of the border in which colours decide, in shares of the shorter side (assumed), and rounds of GrabCut.
+_BAND, _ROUNDS = 0.15, 5
 
 
-def objects_of_boxes(view: View) -> list[LabelledObject]:
-    """Return what a picture shows of the labelled boxes of its instant; none where there are no labels."""
+def objects_of_boxes(view: View, refused: Counter[str]) -> list[LabelledObject]:
+    """Return what a picture shows of the labelled boxes of its instant, and count why others are left out."""
     truth = view.bundle.truth
     if truth is None or not view.bundle.known_clouds:
         return []
@@ -37,14 +42,17 @@ def objects_of_boxes(view: View) -> list[LabelledObject]:
             continue
         try:
             mask, side = _mask_of(view, truth.objects, row, to_ego)
-        except NotApplicable:
-            continue  # it stands on no ground that was measured: nothing is cut out
-        if mask is not None:
+        except NotApplicable as reason:
+            refused[str(reason)] += 1
+            continue
+        if mask is None:
+            refused["the picture shows nothing of its box"] += 1
+        else:
             found.append(LabelledObject(kind, mask, side))
     return found
 
 
-def _mask_of(view: View, boxes: Detections, row: int, to_ego: Floats) -> tuple[npt.NDArray[np.bool_] | None, float]:
+def _mask_of(view: View, boxes: Detections, row: int, to_ego: Floats) -> tuple[Flags | None, float]:
     """Return the mask (H, W) of a box, None if the picture does not show it, and from where it is seen, in degrees."""
     center = move(to_ego, boxes.center_m[row : row + 1])[0]
     yaw = float(boxes.yaw_rad[row]) + float(np.arctan2(to_ego[1, 0], to_ego[0, 0]))
@@ -66,8 +74,37 @@ def _mask_of(view: View, boxes: Detections, row: int, to_ego: Floats) -> tuple[n
     silhouette = silhouette_of(thing, view.picture, depth_of(view.bundle, view.image, thing.camera))
     if silhouette is None:
         return None, side
-    mask = np.zeros(view.picture.size, np.uint8)
+    mask = np.zeros(view.picture.size, bool)
     mask[silhouette.window] = silhouette.body
-    grown = max(1, round(_GROWN_PX * view.picture.size[1] / 1280.0))
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * grown + 1,) * 2)
-    return cv2.erode(mask, kernel) != 0, side
+    measured = thing.pixels[thing.in_picture & (thing.ground.heights(thing.returns_m) > _LOW_M)]
+    return tight_mask(view.picture.rgb8(), mask, np.rint(measured).astype(int)), side
+
+
+def tight_mask(rgb: npt.NDArray[np.uint8], wide: Flags, measured: npt.NDArray[np.int64]) -> Flags:
+    """Return the mask (H, W) of an object within a generous one: what is removed may be too much, what is shown not.
+
+    Near the border of the generous mask, colours decide (GrabCut, as for silhouettes, but pixel by pixel); what returns
+    at pixels ``measured`` (n, 2) show is the object's.
+    """
+    rows, columns = np.flatnonzero(wide.any(axis=1)), np.flatnonzero(wide.any(axis=0))
+    around = max(8, len(rows) // 4, len(columns) // 4)
+    window = (
+        slice(max(0, rows[0] - around), rows[-1] + around),
+        slice(max(0, columns[0] - around), columns[-1] + around),
+    )
+    own = wide[window].astype(np.uint8)
+    inside_px = cv2.distanceTransform(cv2.copyMakeBorder(own, 1, 1, 1, 1, cv2.BORDER_REPLICATE), cv2.DIST_L2, 5)[
+        1:-1, 1:-1
+    ]
+    deep_px = max(3.0, _BAND * min(len(rows), len(columns)))
+    labels = np.where(own == 0, cv2.GC_BGD, np.where(inside_px > deep_px, cv2.GC_FGD, cv2.GC_PR_BGD)).astype(np.uint8)
+    labels[(own != 0) & (inside_px > deep_px / 2.0) & (inside_px <= deep_px)] = cv2.GC_PR_FGD
+    x, y = (measured - (window[1].start, window[0].start)).T
+    within = (x >= 0) & (y >= 0) & (x < own.shape[1]) & (y < own.shape[0])
+    labels[y[within], x[within]] = np.where(own[y[within], x[within]] != 0, cv2.GC_FGD, cv2.GC_BGD)
+    cv2.setRNGSeed(0)
+    models = np.zeros((1, 65)), np.zeros((1, 65))
+    cv2.grabCut(np.ascontiguousarray(rgb[window]), labels, None, *models, _ROUNDS, cv2.GC_INIT_WITH_MASK)
+    tight = np.zeros_like(wide)
+    tight[window] = (labels == cv2.GC_FGD) | (labels == cv2.GC_PR_FGD)
+    return tight
