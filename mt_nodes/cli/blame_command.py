@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,16 +73,9 @@ def _execute(blaming: BlameRun) -> dict[str, Any]:
 
 @contextmanager
 def _progress(plays: int) -> Iterator[Callable[[int, str], None]]:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from mt_nodes.cli.terminal import progress_bar
 
-    columns = (TextColumn("blame"), BarColumn(), TextColumn("play {task.completed} of {task.total}:"))
-    with Progress(
-        *columns,
-        TextColumn("{task.description}"),
-        TimeRemainingColumn(),
-        transient=True,
-        disable=not sys.stdout.isatty(),
-    ) as bar:
+    with progress_bar("play {task.completed} of {task.total}: {task.description}", label="blame") as bar:
         task = bar.add_task("", total=plays)
         yield lambda play, words: bar.update(task, completed=play, description=words)
 

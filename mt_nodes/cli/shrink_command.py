@@ -7,7 +7,6 @@ import argparse
 import json
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,16 +91,9 @@ def _execute(shrinking: ShrinkRun) -> dict[str, Any]:
 @contextmanager
 def _progress(most: int) -> Iterator[ShowPlay]:
     """Show the smaller forms that are tried, on a terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from mt_nodes.cli.terminal import progress_bar
 
-    columns = (TextColumn("shrink"), BarColumn(), TextColumn("replay {task.completed} of at most {task.total}:"))
-    with Progress(
-        *columns,
-        TextColumn("{task.description}"),
-        TimeRemainingColumn(),
-        transient=True,
-        disable=not sys.stdout.isatty(),
-    ) as bar:
+    with progress_bar("replay {task.completed} of at most {task.total}: {task.description}", label="shrink") as bar:
         task = bar.add_task("", total=most)
         yield lambda play, words: bar.update(task, completed=play, description=words)
 

@@ -17,7 +17,9 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.outputs import Control
 from mt_nodes.world.drive.carla_simulator import CarlaSettings, CarlaSimulator
 from mt_nodes.world.drive.external import ExternalWorld, Origin
-from mt_nodes.world.drive.scenario import Actor, Environment, Pose
+from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Pose
+from mt_nodes.world.drive.simulator_watch import SimulatorWatch
+from mt_nodes.world.drive.trace import EgoState
 
 ORIGIN = Origin(100.0, -50.0, 3.0, 0.5)
 TOWN = CarlaSettings(town="Town10HD", origin=ORIGIN, own_lights=True)
@@ -160,3 +162,11 @@ def test_the_fake_has_the_names_of_the_package() -> None:
     client.set_timeout(0.2)
     with pytest.raises(RuntimeError, match=r"time-out"):
         client.get_server_version()
+
+
+def test_an_ego_that_stands_and_trembles_has_not_moved() -> None:
+    watch = SimulatorWatch(Ego(Pose(0.0, 0.0, 0.0)), 0.1)
+    for step in range(100):
+        watch.ego(EgoState(0.02 * (step % 2), 0.0, 0.0, 0.2), 0.0)
+    with pytest.raises(InfrastructureError, match="has not moved in the whole episode"):
+        watch.moved("in the whole episode")
