@@ -47,7 +47,7 @@ CAMERA = (
     "light_found_red",
     "light_found_green",
 )
-#: Relation and a fault that it finds: one at least for each check. The detector's faults reach what lies behind it.
+#: Every relation and a fault that it finds. The faults of detector and camera stack reach what lies behind them.
 FOUND = (
     ("noise_outside_roi_1000_tracks", "z_range_from_cloud"),
     ("noise_outside_roi_100_track_ids", "track_ids_hashed"),
@@ -56,10 +56,16 @@ FOUND = (
     ("points_dropped_10_percent_predictions", "predicted_along_yaw"),
     ("noise_outside_roi_1000_occupied", "cells_cleared_by_far_returns"),
     ("noise_outside_roi_1000_free", "grid_index_wrap"),
+    ("fog_keeps_occupied_near", "intensity_threshold"),
+    ("jpeg_quality_50_lane_lines", "compressed_picture_dropped"),
     ("brightness_raised_lane_lines", "brightness_by_mean"),
+    ("rain_camera_lane_lines", "paint_above_fixed_brightness"),
     ("image_mirrored_lane_lines", "left_columns_lost"),
     ("exposure_one_stop_down_signals", "lamp_brightness_fixed"),
+    ("jpeg_quality_40_signals", "compressed_picture_dropped"),
+    ("rain_camera_signals", "unsharp_picture_dropped"),
     ("light_found_red", "colours_swapped"),
+    ("light_found_green", "colours_swapped"),
 )
 STACK = {**dict.fromkeys(LIDAR, "reference_perception"), **dict.fromkeys(CAMERA, "reference_road_camera")}
 
@@ -122,7 +128,8 @@ def test_a_planted_fault_violates_the_relation(name: str, fault: str) -> None:
     assert Outcome.VIOLATED in [judgement.outcome for judgement in judgements(name, fault)]
 
 
-def test_every_fault_behind_detection_is_found() -> None:
+def test_every_relation_and_every_fault_behind_detection_has_its_match() -> None:
+    assert {relation for relation, _ in FOUND} == set(STACK)
     faults = {name for name, cls in plugins.catalogue("faults").items() if cls.stack == "perception"}  # type: ignore[attr-defined]
     assert faults <= {fault for _, fault in FOUND}
 
