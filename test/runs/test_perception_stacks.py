@@ -16,6 +16,9 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.engine.followups import FollowupPlan
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
+from mt_nodes.engine.series import Series
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.stacks.callable_host import CallableHost
@@ -126,6 +129,21 @@ def test_an_honest_stack_holds_the_relation_and_says_something(name: str) -> Non
 @pytest.mark.parametrize(("name", "fault"), FOUND)
 def test_a_planted_fault_violates_the_relation(name: str, fault: str) -> None:
     assert Outcome.VIOLATED in [judgement.outcome for judgement in judgements(name, fault)]
+
+
+def test_an_id_that_is_switched_in_the_course_of_a_drive_is_found() -> None:
+    relation = load_relation("noise_outside_roi_100_ids_over_time")
+    pipeline, bundles = MutationPipeline(relation.mutate, 0, relation.id), tuple(generate_drive(20, 1))
+    followups = [pipeline.derive(bundle) for bundle in bundles]
+    for fault, outcome in (("", Outcome.HOLDS), ("grid_index_wrap", Outcome.VIOLATED)):
+        series, offer = Series(), Offer(relation, (relation,))
+        source = answers("reference_perception", bundles, fault)
+        followup = answers("reference_perception", [made.followup.first for made in followups], fault)
+        for bundle, made, *said in zip(bundles, followups, source, followup, strict=True):
+            before, after = (Answer(AnswerStatus.ANSWERED, output) for output in said)
+            series.add(FollowupPlan(offer, made), bundle, (before, after))
+        ((verdict, _),) = series.end()
+        assert verdict.outcome is outcome, verdict.judgement.reason
 
 
 def test_every_relation_and_every_fault_behind_detection_has_its_match() -> None:
