@@ -57,7 +57,8 @@ the camera sees, and through glass; paint that it grazes mirrors what is far beh
 vehicle lies where the picture has an edge, the beams that pass the vehicle begin, and few pass below it
 (`free_space.py`). What is above the topmost beam is flooded from what it joins in the picture without a
 strong edge, or is sky. A near thing that the topmost beam hits, and of which the picture shows both sides, ends where
-the colours change from its own to those beside it (`upper_edges.py`): what is above is as far as what is beside. Finer than a cell, edges are those of the picture (guided filter).
+the colours change from its own to those beside it (`upper_edges.py`): what is above is as far as what is beside.
+Finer than a cell, edges are those of the picture (guided filter).
 `mt_nodes/world/camera/depth.py` and the modules beside it name the sources.
 
 Every cell has bounds of its range, too. Where they leave open more than a fifth of the light that arrives through fog,
