@@ -7,6 +7,7 @@ it starts within milliseconds and is as good as a new one. It reports the exit c
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -29,6 +30,7 @@ def main(number: int) -> None:
     control = socket.socket(fileno=number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the other end of its socket
     codes: dict[int, int | None] = {}
+    gc.freeze()  # garbage collection would copy shared pages
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
         if not data:
