@@ -30,6 +30,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
+from mt_nodes.base.garbage import end_process
 from mt_nodes.base.process_tree import descendants_of, read_process_file, reap
 from mt_nodes.base.subreaper import PR_SET_PDEATHSIG, end_by_signal
 
@@ -120,7 +121,9 @@ _WATCH_S = 1.0
 
 
 def supervised(command: Callable[[], int]) -> int:
-    """Run a command in a child process, and return its exit code there; this process ends here as the child does.
+    """Run a command in a child process, which ends with its exit code, and this process as the child does.
+
+    Returns only where there is no child: the exit code of that.
 
     To be called in a process with one thread: the child gets no other.
     """
@@ -141,7 +144,7 @@ def supervised(command: Callable[[], int]) -> int:
         os._exit(_exit_code(status, returned, limit, came))  # the child runs the exit handlers
     _end_with(parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return _work(command, returned)
+    return end_process(_work(command, returned))
 
 
 def _work(command: Callable[[], int], returned: mmap.mmap) -> int:
