@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import errno
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -17,7 +18,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 
 DEFAULT_ROOT = Path("mt_results")
 #: A directory that holds one of these files has the results of a run, a campaign or a search.
-_HELD = ("result.jsonl", "campaign.sqlite", "search.jsonl")
+_HELD = ("result.jsonl", "campaign.sqlite", "search.jsonl", "bisect.jsonl")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DISK = (*_FULL, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG)
 
@@ -127,6 +128,11 @@ def unused(path: Path) -> Path:
     """Return the path, or if it exists the first of ``<path>_2``, ``<path>_3``… that does not."""
     candidates = (path, *(path.with_name(f"{path.name}_{i}") for i in range(2, 1000)))
     return next(c for c in candidates if not c.exists())
+
+
+def natural_order(name: str) -> list[int | str]:
+    """Return a key that sorts names by the numbers in them: ``epoch_9`` before ``epoch_10``."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _link_latest(path: Path) -> None:

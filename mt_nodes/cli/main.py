@@ -12,7 +12,7 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -86,6 +86,7 @@ GROUPS = {
         "reproduce": "make one pair of a run again, bit for bit, and judge it",
         "verify": "check that results are as they were written, follow-ups made again",
         "blame": "name the node of a stack in which a violation begins",
+        "bisect": "find the first version of a stack in which a violation begins",
         "shrink": "reduce a violated pair to the smallest change that still fails",
         "search": "search for the smallest change that violates a relation",
         "review": "have people rate cases blind, and measure their agreement",
@@ -97,6 +98,8 @@ HIDDEN = {
     "failures": "list, add or forget stored failing cases (now `mt replay failures`)",
 }
 COMMANDS = {name: summary for group in (*GROUPS.values(), HIDDEN) for name, summary in group.items()}
+#: Exit codes by which ``git bisect run`` skips a commit, and from which on it stops.
+_SKIP, _ABORT = 125, 128
 FAILURES_VERBS = ("list", "add", "forget")
 
 
@@ -107,11 +110,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     (:mod:`mt_nodes.cli.supervision`).
     """
     if argv is not None:
-        return _run(argv)
+        return _exit_code_of(argv)(_run(argv))
     spare_modules()
     if completion.is_asked_for(sys.argv, os.environ):
         completion.complete(_parser(_verb_first(completion.typed_words(os.environ)))[0], HIDDEN)
-    return supervised(lambda: _run(sys.argv[1:]))
+    return supervised(lambda: _run(sys.argv[1:]), _exit_code_of(sys.argv[1:]))
+
+
+def _exit_code_of(words: Sequence[str]) -> Callable[[int], int]:
+    """Return what makes the exit code: in a step of ``git bisect run`` no error may look like a bad version."""
+    if words[:1] != ["bisect"] or "step" not in words:
+        return int
+    return lambda code: code if code in (ExitCode.PASS, ExitCode.FAIL, _SKIP) else max(code, _ABORT)
 
 
 def _run(argv: Sequence[str]) -> int:

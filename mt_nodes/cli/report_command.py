@@ -46,7 +46,9 @@ def _refuse_beside_coverage(args: argparse.Namespace) -> None:
 def _remake(directory: Path, args: argparse.Namespace) -> int:
     from mt_nodes.cli.outcome import print_waivers
     from mt_nodes.cli.terminal import text
+    from mt_nodes.engine.summary.bisect_headline import FILE as BISECTION
     from mt_nodes.engine.waivers import load_waivers
+    from mt_nodes.report.bisect_page import write_bisect_page
     from mt_nodes.report.run_files import remake
     from mt_nodes.report.search_page import TRIALS, write_search_page
     from mt_nodes.runs.campaign import conductor
@@ -60,9 +62,11 @@ def _remake(directory: Path, args: argparse.Namespace) -> int:
         from mt_nodes.cli import campaign_command
 
         return campaign_command.report(directory, args)
-    if (directory / TRIALS).is_file() and not (args.waivers or args.drive or args.pair):
-        text(str(write_search_page(directory)))
-        return 0
+    plain = not (args.waivers or args.drive or args.pair)
+    for held, write_page in ((TRIALS, write_search_page), (BISECTION, write_bisect_page)):
+        if (directory / held).is_file() and plain:
+            text(str(write_page(directory)))
+            return 0
     summary = remake(directory, load_waivers(args.waivers) if args.waivers else None, args.drive, args.pair)
     if args.waivers:
         print_waivers(summary)

@@ -162,6 +162,12 @@ def _show_shrunk(directory: Path, result: Summary) -> None:
     print_result({**result, "results": str(directory)})
 
 
+def _show_bisection(directory: Path, result: Summary) -> None:
+    from mt_nodes.cli.bisect_command import print_result
+
+    print_result({**result, "results": str(directory)})
+
+
 def _show_automt(directory: Path, table: Summary) -> None:
     from mt_nodes.cli.automt_outcome import print_experiment
 
@@ -173,6 +179,7 @@ _KINDS: tuple[tuple[str, str, Show], ...] = (
     ("campaign.sqlite", "summary.json", _show_campaign),
     ("search.jsonl", "summary.json", _show_search),
     ("shrink.json", "shrunk.json", _show_shrunk),
+    ("bisect.jsonl", "bisect.json", _show_bisection),
     ("proposals.json", "automt.json", _show_automt),
     ("result.jsonl", "summary.json", _show_run),
 )

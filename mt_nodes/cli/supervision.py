@@ -120,10 +120,12 @@ _SAME_INTERRUPT_S = 0.3
 _WATCH_S = 1.0
 
 
-def supervised(command: Callable[[], int]) -> int:
+def supervised(command: Callable[[], int], exit_code: Callable[[int], int] = int) -> int:
     """Run a command in a child process, which ends with its exit code, and this process as the child does.
 
     Returns only where there is no child: the exit code of that.
+
+    ``exit_code``: what this process ends with instead of an exit code.
 
     To be called in a process with one thread: the child gets no other.
     """
@@ -141,7 +143,7 @@ def supervised(command: Callable[[], int]) -> int:
         limit = address_space_limit()
         came: set[int] = set()
         status = _wait(child, None if limit is None else SpinWatch(child, limit), came)
-        os._exit(_exit_code(status, returned, limit, came))  # the child runs the exit handlers
+        os._exit(exit_code(_exit_code(status, returned, limit, came)))  # the child runs the exit handlers
     _end_with(parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return end_process(_work(command, returned))

@@ -85,6 +85,8 @@ def code_named(request: Mapping[str, Any]) -> list[str]:
             named += [f"plugins {Path(str(path)).resolve()}" for path in values]
         elif key in ("stack", "stacks"):
             named += [f"stack {name}" for name in values if name and str(name) not in resources.shipped("stacks")]
+        elif key in ("build", "repo") and value:  # of a bisection
+            named.append(f"{key} {value}")
         elif key == "stack_settings" and value:
             named.append(f"settings of its stack {json.dumps(value, default=str)}")
     return named

@@ -21,7 +21,7 @@ from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_topic_name import validate_topic_name
 
 from mt_nodes.base.environment import free_domains
-from mt_nodes.data.verdict import Verdict
+from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, arm_plans, stack_process
 from mt_nodes.engine.run_record import read_record
@@ -118,6 +118,8 @@ def _kind_of(out: Path) -> Callable[[Path, ProgressEvents], Summary]:
         return shrink
     if (out / "blame.request.json").exists():
         return blame
+    if (out / "bisect.case.json").exists():
+        return bisect
     request = read_record(out)["request"]
     return next((carry_out for key, carry_out in KINDS.items() if key in request), replay)
 
@@ -217,6 +219,21 @@ def blame(out: Path, events: ProgressEvents) -> Summary:
             return open_arms(blaming.run, ending, status, partial(opened, kind=kind))
 
         return carry_out(blaming, open_all, lambda graph: content_reader(graph.types), tell)
+
+
+def bisect(out: Path, events: ProgressEvents) -> Summary:
+    """Play one pair in one version of the stack, as often as a test of it needs."""
+    from mt_nodes.runs.bisect.case_run import carry_out, load_case
+
+    run, asked = load_case(out)
+    opened: Any = open_arm if isinstance(run, Run) else world_arm
+    with suite_status(events) as status:
+
+        def tell(outcome: Outcome, why: str) -> None:
+            status.event(play=outcome.value, words=why)
+            check_interrupted()
+
+        return carry_out(run, asked, lambda ending: open_arms(run, ending, status, opened), tell)
 
 
 #: What carries out a run, by the key of its request that no other kind of run has.

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import weakref
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from rosbags.rosbag1 import Reader as Reader1
 from rosbags.rosbag2 import Reader as Reader2
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
 
+from mt_nodes.base.directories import natural_order
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.ros1 import Convert, Ros1ToCdr, ros2_type
 from mt_nodes.data.bags.salvage import TornMcap
@@ -177,7 +177,11 @@ class BagReader:
 
     def _salvage(self, why: str) -> list[Any]:
         """Open the storage files of a bag one by one, the torn ones repaired; ``why`` the ordinary way failed."""
-        files = sorted(self.path.iterdir(), key=_natural) if self.path.is_dir() else [self.path]
+        files = (
+            sorted(self.path.iterdir(), key=lambda path: natural_order(path.name))
+            if self.path.is_dir()
+            else [self.path]
+        )
         files = [f for f in files if f.suffix in (".mcap", ".db3")]
         if files:
             return [self._open_alone(f) for f in files]
@@ -235,7 +239,3 @@ def near_bags(path: Path) -> str:
         return f"; did you mean '{names[close[0]]}'?"
     more = ", …" if len(found) > _MOST_NEAR else ""
     return f"; bags in {path.parent}: {', '.join(list(names)[:_MOST_NEAR])}{more}" if found else ""
-
-
-def _natural(path: Path) -> list[int | str]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]

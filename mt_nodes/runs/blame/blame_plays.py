@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.followups import FollowupPlan, FollowupSource, RecordedFollowups
 from mt_nodes.engine.judging import Offer
@@ -33,13 +34,16 @@ class PairPlays(Protocol):
         Raises InfrastructureError: the stack died.
         """
 
+    def judge(self) -> tuple[Outcome, str]:
+        """Play the pair once; how it ended, and why. Raises InfrastructureError: the stack died."""
+
 
 class ReplayPlays:
     """Plays a pair of a replay from its recorded draws. ``recorded``: results of the run."""
 
     def __init__(self, run: Run, arms: tuple[Arm, Arm], recorded: Path) -> None:
         assert run.only is not None, "one pair is played"
-        self._run, self._recorded = run, recorded
+        self._run, self._recorded, self._pair = run, recorded, run.only
         self._bench = ReplayBench(run.stack, arms)
         (self._offer,), (episode,) = run.offers, run.episodes
         self._tape = CachedEpisode(episode, None if run.only.bundle is None else run.only.bundle + 1)
@@ -51,11 +55,15 @@ class ReplayPlays:
 
     def play(self, *, control: bool) -> bool:
         """Play the episode up to the pair; a stateless stack its own instant alone."""
-        run, followups = self._run, self._followups()
-        source = _SameInBoth(followups, run) if control else followups
-        played = self._bench.play(PlayResult(), replace(run.settings, source_of_followups=source), [self._tape])
-        assert run.only is not None, "one pair is played"
-        return not control and played.violated(run.only)
+        played = self._play(_SameInBoth(self._followups(), self._run) if control else self._followups())
+        return not control and played.violated(self._pair)
+
+    def judge(self) -> tuple[Outcome, str]:
+        """Play it likewise; how the pair ended, and why."""
+        return self._play(self._followups()).outcome(self._pair)
+
+    def _play(self, source: FollowupSource) -> PlayResult:
+        return self._bench.play(PlayResult(), replace(self._run.settings, source_of_followups=source), [self._tape])
 
     def _followups(self) -> FollowupSource:
         return RecordedFollowups(self._offer.relation, self._recorded, reducing(self._run.request))
@@ -101,3 +109,7 @@ class DrivePlays:
         """Drive once."""
         played = self._player.play(self._control if control else self._pair)
         return not control and self._player.fails(played)
+
+    def judge(self) -> tuple[Outcome, str]:
+        """Drive once; how the pair ended, and why."""
+        return self._player.play(self._pair).outcome(self._player.pair)

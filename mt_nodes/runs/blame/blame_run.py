@@ -19,7 +19,7 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, start
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.summary.blame_headline import BLAMED, FILE
-from mt_nodes.runs.again.from_evidence import request_of_instant
+from mt_nodes.runs.again.pair_request import request_of_pair, run_of_pair
 from mt_nodes.runs.blame.analysis import analyse
 from mt_nodes.runs.blame.blame_json import as_plain
 from mt_nodes.runs.blame.blame_plays import DrivePlays, PairPlays, ReplayPlays
@@ -27,7 +27,6 @@ from mt_nodes.runs.blame.repeat_test import MOST_REPEATS, least_repeats
 from mt_nodes.runs.blame.stack_graph import StackGraph
 from mt_nodes.runs.blame.tape import Tape
 from mt_nodes.runs.blame.topic_measures import Evidence, Play, Read
-from mt_nodes.runs.loop.drive_reproduction import reproduction_request
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay.execute import play_to_end
 from mt_nodes.runs.replay.replay_run import Run
@@ -131,15 +130,7 @@ class BlameRun(RunDirectory[BlameRequest]):
 
 
 def _run_of(finished: RecordedPair, request: BlameRequest, out: Path) -> Run | ScenarioRun:
-    if finished.driven:
-        if request.bag:
-            raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
-        driven = dataclasses.replace(reproduction_request(finished, "ros"), mode="twin")
-        return ScenarioRun.make(driven, out)
-    if finished.live and request.bag:
-        raise UsageError("--bag: of a run of `mt live` the input is what evidence holds; leave --bag out")
-    replayed = request_of_instant(finished) if finished.live else finished.request("ros", request.bag)
-    return Run.make(dataclasses.replace(replayed, mode="twin"), out)
+    return run_of_pair(dataclasses.replace(request_of_pair(finished, "ros", request.bag), mode="twin"), out)
 
 
 def carry_out(

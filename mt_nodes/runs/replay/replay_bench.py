@@ -58,10 +58,16 @@ class PlayResult:
 
     def violated(self, pair: Pair) -> bool:
         """Tell whether a pair was violated. Raises InfrastructureError: it ended in ERROR: nobody knows."""
-        verdicts = [v for v in self.collected if v.pair == pair]
-        if error := next((v for v in verdicts if v.outcome is Outcome.ERROR), None):
-            raise InfrastructureError(error.judgement.reason)
-        return any(v.outcome is Outcome.VIOLATED for v in verdicts)
+        outcome, why = self.outcome(pair)
+        if outcome is Outcome.ERROR:
+            raise InfrastructureError(why)
+        return outcome is Outcome.VIOLATED
+
+    def outcome(self, pair: Pair) -> tuple[Outcome, str]:
+        """Return how a pair ended and why; one without a verdict is SKIPPED: nothing says that it holds."""
+        verdicts = {v.outcome: v.judgement.reason for v in self.collected if v.pair == pair}
+        first = next((o for o in (Outcome.ERROR, Outcome.VIOLATED) if o in verdicts), next(iter(verdicts), None))
+        return (Outcome.SKIPPED, "it was not judged") if first is None else (first, verdicts[first])
 
 
 P = TypeVar("P", bound=PlayResult)

@@ -13,17 +13,15 @@ from typing import Any, Protocol
 import yaml
 
 from mt_nodes.base.directories import write_whole
-from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.stats.repeats import Confirm
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Progress, Recorder
 from mt_nodes.engine.reduction.reduction import FILE as REDUCTION
 from mt_nodes.relations.relation import Relation
-from mt_nodes.runs.again.from_evidence import request_of_instant
+from mt_nodes.runs.again.pair_request import request_of_pair, run_of_pair
 from mt_nodes.runs.again.reproduce import prove
 from mt_nodes.runs.loop import episode_conductor
-from mt_nodes.runs.loop.drive_reproduction import reproduction_request
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay import execute
 from mt_nodes.runs.replay.execute import Arms
@@ -97,11 +95,9 @@ class ReplayPair:
 
         Raises MtError: run, bag or stack is not what it was; or of a live run nothing can be played again.
         """
-        if not finished.live:
-            return cls(Run.make(finished.request(transport, bag), out))
-        if bag:
-            raise UsageError("--bag: of a run of `mt live` the input is what evidence holds; leave --bag out")
-        return cls(Run.make(request_of_instant(finished, transport), out))
+        run = run_of_pair(request_of_pair(finished, transport, bag), out)
+        assert isinstance(run, Run), "a pair of drives is another subject"
+        return cls(run)
 
     def at(self, out: Path) -> ReplayPair:
         """Return it with another results directory."""
@@ -163,9 +159,9 @@ class DrivePair:
 
         Raises MtError: run or stack is not what it was, or the worlds cannot be made again.
         """
-        if bag:
-            raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
-        return cls(ScenarioRun.make(reproduction_request(finished, transport), out))
+        run = run_of_pair(request_of_pair(finished, transport, bag), out)
+        assert isinstance(run, ScenarioRun), "a pair of a replay is another subject"
+        return cls(run)
 
     def at(self, out: Path) -> DrivePair:
         """Return it with another results directory."""
