@@ -138,7 +138,7 @@ def supervised(command: Callable[[], int], exit_code: Callable[[int], int] = int
         child = os.fork()
     except OSError as error:
         print(f"mt: cannot start a process: {error.strerror}", file=sys.stderr)
-        return int(ExitCode.INFRASTRUCTURE)
+        return exit_code(int(ExitCode.INFRASTRUCTURE))
     if child:
         limit = address_space_limit()
         came: set[int] = set()

@@ -24,7 +24,6 @@ from mt_nodes.relations.relation import Relation
 
 #: What has another sign in a mirror.
 _TURNING = ("steering_rad", "yaw_rate_radps")
-_ARMS = ("source", "followup")
 FinalDiagnostics = tuple[Diagnostics | None, Diagnostics | None]
 """What source and follow-up arm told of errors after their last answers."""
 NO_DIAGNOSTICS: FinalDiagnostics = (None, None)
@@ -86,7 +85,7 @@ class _Collected:
         self.scene = first.scene
         self.failed = self.broken = self.nothing = ""
         self._stamps, self._changed = array("q"), array("b")
-        self._arms = tuple(_Arm(check.reads) for _ in _ARMS)
+        self._arms = _Arm(check.reads), _Arm(check.reads)
         self._measured = {name: array("d") for name in check.measures}
         self._measure: PairMeasure | None = None
         self._cuts = [0]
@@ -112,7 +111,7 @@ class _Collected:
         try:
             with name_errors(self.check, "measure"):
                 self._measure = self._measure or self.check.measure()
-                return self._measure(*(answer.output for answer in answers), effects or Effects(), bundle)
+                return self._measure(answers[0].output, answers[1].output, effects or Effects(), bundle)
         except MtError as error:
             self.failed = self.failed or f"bundle {bundle.index}: {error}"
             return [np.nan] * len(self._measured)
@@ -128,7 +127,8 @@ class _Collected:
             SeriesWindow(
                 np.array(self._stamps[part], dtype=np.int64),
                 np.array(self._changed[part], dtype=bool),
-                *(arm.course(part) for arm in self._arms),
+                self._arms[0].course(part),
+                self._arms[1].course(part),
                 {name: np.array(column[part]) for name, column in self._measured.items()},
             )
             for part in rows
