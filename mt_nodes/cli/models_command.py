@@ -17,6 +17,7 @@ VERBS = {
     "train-detector": ("models_detector", "Train a LiDAR or camera detector on generated streets"),
     "evaluate-detector": ("models_detector", "Measure recall and precision of a stack on generated streets"),
     "cutouts": ("models_cutouts", "Cut real objects out of your labelled images, for added objects"),
+    "edit-video": ("models_video", "Edit a recording by a video model, for image_instructed"),
 }
 
 

@@ -20,11 +20,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from made_images import street_in  # noqa: E402
 
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, PluginError, UsageError  # noqa: E402
+from mt_nodes.cli.main import main as mt  # noqa: E402
+from mt_nodes.data.bags.bundles import write_bundles  # noqa: E402
 from mt_nodes.data.images.codecs import decode  # noqa: E402
 from mt_nodes.data.messages import Bundle  # noqa: E402
 from mt_nodes.relations.mutations.camera.diffusion_edit import Edited, ImageInpainted, ImageInstructed  # noqa: E402
 from mt_nodes.relations.pipeline import MutationPipeline  # noqa: E402
+from mt_nodes.runs.models import video_edits  # noqa: E402
 from mt_nodes.world.camera import diffusion, segmentation  # noqa: E402
+from mt_nodes.world.scene.camera_rendering import CameraSensor  # noqa: E402
+from mt_nodes.world.scene.drive import generate_drive  # noqa: E402
 
 BUNDLE = street_in("bgr8")
 HIDDEN = 32
@@ -159,6 +164,57 @@ def test_a_place_out_of_sight_has_no_edit(inpainting: str, tmp_path: Path) -> No
 def test_pictures_without_colours_are_refused(instructed: str, tmp_path: Path) -> None:
     with pytest.raises(NotApplicable, match="mono8 is not 8 bits"):
         derived(small(ImageInstructed, instructed, tmp_path), street_in("mono8"))
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A video model of random weights."""
+    directory = tmp_path_factory.mktemp("video")
+    torch.manual_seed(0)
+    unet = diffusers.UNet3DConditionModel(
+        block_out_channels=(8, 16), layers_per_block=1, sample_size=32, in_channels=4, out_channels=4,
+        down_block_types=("CrossAttnDownBlock3D", "DownBlock3D"), up_block_types=("UpBlock3D", "CrossAttnUpBlock3D"),
+        cross_attention_dim=HIDDEN, attention_head_dim=4, norm_num_groups=4,
+    )  # fmt: skip
+    vae = diffusers.AutoencoderKL(
+        block_out_channels=(32, 64), in_channels=3, out_channels=3, latent_channels=4,
+        down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2,
+    )  # fmt: skip
+    parts = {**text_parts(directory / "words"), "unet": unet, "vae": vae, "scheduler": diffusers.DDIMScheduler()}
+    diffusers.VideoToVideoSDPipeline(**parts).save_pretrained(directory / "model")
+    return str(directory / "model")
+
+
+def test_a_video_model_edits_a_recording_clip_by_clip(
+    video: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sensor = CameraSensor(width=128, height=96)
+    write_bundles(tmp_path / "bag", generate_drive(7, camera=sensor))
+    given = [f"model={video}", "steps=4", "size_px=96", "device=cpu", f"cache={tmp_path / 'cache'}"]
+    words = [word for value in given for word in ("--set", value)]
+    lengths: list[int] = []
+    whole = diffusion.edit_clip
+    monkeypatch.setattr(video_edits, "edit_clip", lambda r, clip: lengths.append(len(clip)) or whole(r, clip))
+    bag = str(tmp_path / "bag")
+    assert mt(["models", "edit-video", bag, *words, "--frames", "3", "--overlap", "1"]) == 0
+    assert lengths == [3, 3, 3] and "7 images edited" in capsys.readouterr().out
+    assert len(list((tmp_path / "cache").rglob("*.png"))) == 7
+    out = str(tmp_path / "edited")
+    replayed = ["mutate", bag, "--mutation", "image_instructed", *words, "--set", "when_missing=refuse", "--out", out]
+    assert mt(replayed) == 0
+    assert "7 of 7 bundles mutated" in capsys.readouterr().out
+    # Without overlap the last clip begins earlier, and so is as long as the others.
+    lengths.clear()
+    assert mt(["models", "edit-video", bag, *words, "--set", "seed=1", "--frames", "4", "--overlap", "0"]) == 0
+    assert lengths == [4, 4]
+
+
+def test_kinds_of_models_are_told_apart(video: str, instructed: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="which edits videos; expected one that edits by instruction"):
+        derived(small(ImageInstructed, video, tmp_path))
+    request = small(ImageInstructed, instructed, tmp_path).request()
+    with pytest.raises(UsageError, match="which edits by instruction; expected one that edits videos"):
+        diffusion.edit_clip(request, [np.zeros((96, 96, 3), np.uint8)] * 2)
 
 
 LABELS = {0: "road", 1: "sky", 2: "building"}

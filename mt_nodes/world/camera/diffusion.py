@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -99,27 +100,57 @@ def edit(request: EditRequest, rgb: Rgb, mask: npt.NDArray[np.uint8] | None = No
     result is the same.
     Raises UsageError: the extra is not installed, or the model is not there or of another kind.
     """
-    pipeline, noise = _pipeline(request.model, request.device)
-    height, width = rgb.shape[:2]
-    scale = min(1.0, request.size_px / max(height, width))
-    size = tuple(max(16, 16 * round(side * scale / 16)) for side in (width, height))
+    size = _model_size(request, rgb)
     given: dict[str, Any] = {"image": _as_pil(rgb, size)}
     if mask is not None:
         given |= {"mask_image": _as_pil(mask, size), "height": size[1], "width": size[0]}
-    inpaints = "mask_image" in inspect.signature(type(pipeline).__call__).parameters
-    if inpaints != (mask is not None):
-        expected = "one that inpaints" if mask is not None else "one that edits by instruction"
-        raise UsageError(f"model '{request.model}' is a {type(pipeline).__name__}, expected {expected}")
-    output = pipeline(
+    return _full_size(_asked(request, "edits by instruction" if mask is None else "inpaints", given).images[0], rgb)
+
+
+def edit_clip(request: EditRequest, clip: Sequence[Rgb]) -> list[Rgb]:
+    """Return successive pictures (H, W, 3) of one size, edited together by a model that edits videos.
+
+    Sizes and the seed are as for :func:`edit`. Raises UsageError: as :func:`edit`, or the model returns another number
+    of pictures, as some do that take only certain lengths.
+    """
+    size = _model_size(request, clip[0])
+    frames = np.asarray(_asked(request, "edits videos", {"video": [_as_pil(rgb, size) for rgb in clip]}).frames)
+    frames = frames[0] if frames.ndim == 5 else frames  # newer versions return a batch
+    if len(frames) != len(clip):
+        raise UsageError(f"model '{request.model}': got {len(frames)} pictures of {len(clip)}; take another length")
+    return [_full_size(frame, clip[0]) for frame in frames]
+
+
+def _asked(request: EditRequest, does: str, given: dict[str, Any]) -> Any:
+    """Return what a pipeline makes of an input. Raises UsageError: it is of another kind."""
+    pipeline, noise = _pipeline(request.model, request.device)
+    takes = inspect.signature(type(pipeline).__call__).parameters
+    kind = "edits videos" if "video" in takes else "inpaints" if "mask_image" in takes else "edits by instruction"
+    if kind != does:
+        raise UsageError(
+            f"model '{request.model}' is a {type(pipeline).__name__}, which {kind}; expected one that {does}"
+        )
+    return pipeline(
         prompt=request.prompt,
         num_inference_steps=request.steps,
         guidance_scale=request.guidance,
         generator=noise.manual_seed(request.seed),
         output_type="np",
         **given,
-    ).images[0]
+    )
+
+
+def _model_size(request: EditRequest, rgb: Rgb) -> tuple[int, ...]:
+    """Return width and height of what the model gets, multiples of 16."""
+    height, width = rgb.shape[:2]
+    scale = min(1.0, request.size_px / max(height, width))
+    return tuple(max(16, 16 * round(side * scale / 16)) for side in (width, height))
+
+
+def _full_size(output: Any, rgb: Rgb) -> Rgb:
+    """Return a model's picture, 0 to 1, in the size of the original."""
     full = np.rint(np.clip(np.asarray(output, np.float32), 0.0, 1.0) * 255.0).astype(np.uint8)
-    return np.asarray(cv2.resize(full, (width, height), interpolation=cv2.INTER_CUBIC))
+    return np.asarray(cv2.resize(full, rgb.shape[1::-1], interpolation=cv2.INTER_CUBIC))
 
 
 @lru_cache(maxsize=2)

@@ -54,14 +54,14 @@ class Edited(EachImage):
         """
         if view.picture.pixels.dtype != np.uint8 or view.picture.order == "mono":
             raise NotApplicable(f"{view.image.topic}: {view.image.encoding} is not 8 bits of red, green and blue each")
-        if self.when_missing == "refuse" and EditCache.at(self.cache).get(self._key(view)) is None:
+        if self.when_missing == "refuse" and EditCache.at(self.cache).get(self.key(view)) is None:
             directory = EditCache.at(self.cache).directory
             raise NotApplicable(f"{view.image.topic}: no edit of this picture in {directory}; make it with `mt mutate`")
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Use the cached edit, or request and cache it; outside of the affected area the picture stays."""
-        cache, key = EditCache.at(self.cache), self._key(view)
+        cache, key = EditCache.at(self.cache), self.key(view)
         edited = cache.get(key)
         if edited is None:
             edited = edit(self.request(), view.picture.rgb8(), self.painted(view))
@@ -82,7 +82,8 @@ class Edited(EachImage):
             else f"samples differ by {difference:.4f} of full scale on average, expected 0.01"
         )
 
-    def _key(self, view: View) -> str:
+    def key(self, view: View) -> str:
+        """Return the key of a picture's edit in the cache."""
         picture: Picture = view.picture
         return self.request().key(picture.rgb8(), self.painted(view))
 
