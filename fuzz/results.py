@@ -187,7 +187,7 @@ def do(case: Case, place: Path, command: str) -> str:
     code, error = typed(*(word.format(out=out, whole=whole()) for word in COMMANDS[command]))
     require("Traceback" not in error, f"{command}, traceback from {_innermost(error)}: {error[-600:]}")
     require(code in (*range(5), 130), f"{command}: exit code {code}")
-    rows = [row for row in error.splitlines() if row.startswith("mt: ")]
+    rows = [row for row in error.splitlines() if row.startswith("mt: ") and not row.startswith("mt: warning: ")]
     require(code != ExitCode.USAGE or len(rows) == 1, f"{command}: exit code 2 for no one line: {error[:600]!r}")
     require(all(len(row) <= LONGEST_TEXT for row in rows), f"{command}: a line of {max(map(len, rows), default=0)}")
     if not fits(case.kind, case.data):
