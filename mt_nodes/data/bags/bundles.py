@@ -107,12 +107,9 @@ class BagSource:
         intensities: Intensities | None = None,
     ) -> None:
         given = topics or {}
-        self._track = track or EgoTrack()
-        # A source that looks ahead for another one does so for nobody else.
-        if track is None or not track.looks_ahead:
-            self._track.set_look_ahead(
-                LookAhead(partial(BagSource, path, topics, transforms, episode, None, require, pictures, self._track))
-            )
+        self._shared_track = track
+        self._ahead = partial(BagSource, path, topics, transforms, episode, None, require, pictures)
+        self._track = self._track_of_episode()
         self.reader = open_recording(path)
         self.info: dict[str, Topic] = topics_of(self.reader)
         try:
@@ -158,6 +155,19 @@ class BagSource:
 
         Raises InfrastructureError: the bag is damaged, after all that could be read.
         """
+        try:
+            yield from self._read()
+        finally:
+            # The old one lasts as long as its bundles: its odometry is 1 MB for each hundred seconds.
+            self._track = self._track_of_episode()
+
+    def _track_of_episode(self) -> EgoTrack:
+        track = self._shared_track or EgoTrack()
+        if not track.looks_ahead:  # a source that looks ahead for another one does so for nobody else
+            track.set_look_ahead(LookAhead(partial(self._ahead, track)))
+        return track
+
+    def _read(self) -> Iterator[Bundle | Unreadable]:
         gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
         buffer, book = TransformBuffer(self._transforms), SensorBook(self._intensities)
         self._add_static(buffer)
