@@ -147,7 +147,8 @@ def _rows_otherwise(draw: st.DrawFn, data: bytes) -> bytes:
         table = draw(st.sampled_from(("meta", "meta", "drives", "items", "parts")))
         columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
         column = draw(st.sampled_from(columns))
-        [(key, before)] = db.execute(f"SELECT {columns[0]}, {column} FROM {table} ORDER BY random() LIMIT 1")
+        rows = db.execute(f"SELECT {columns[0]}, {column} FROM {table} ORDER BY {columns[0]}").fetchall()
+        key, before = rows[draw(st.integers(0, len(rows) - 1))]
         with contextlib.suppress(sqlite3.IntegrityError):
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {columns[0]} = ?", (_value_otherwise(draw, before), key))
         db.commit()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import ref
 
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment, cloud_after, refuse_lost_frame
@@ -164,7 +165,8 @@ class BagSource:
     def _track_of_episode(self) -> EgoTrack:
         track = self._shared_track or EgoTrack()
         if not track.looks_ahead:  # a source that looks ahead for another one does so for nobody else
-            track.set_look_ahead(LookAhead(partial(self._ahead, track)))
+            ahead, own = self._ahead, ref(track)  # no cycle: those are collected seldom
+            track.set_look_ahead(LookAhead(lambda: ahead(own())))
         return track
 
     def _read(self) -> Iterator[Bundle | Unreadable]:
