@@ -31,6 +31,7 @@ from fuzz.cases import Case, Target
 
 TARGETS = ("clouds", "images", "messages", "bags", "files", "inputs", "results")
 GUIDED = ("messages", "files")
+_MOST_TEXT = 1000
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -68,7 +69,7 @@ def _fuzz(target: Target, runs: int, number: int, found: Path, most_s: float) ->
     """Draw ``runs`` cases, or those of so many seconds; print what came of them; return how many failures differ."""
     held: Counter[str] = Counter()
     ends: Counter[str] = Counter()
-    failed: dict[str, Case] = {}
+    failed: dict[str, tuple[Case, str]] = {}
     unhurried = settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
 
     @seed(number)
@@ -78,11 +79,11 @@ def _fuzz(target: Target, runs: int, number: int, found: Path, most_s: float) ->
         if time.monotonic() - began > most_s:
             return
         # A failure does not end the drawing: it would be the only one of many that anybody hears of.
-        where = _failure(target, case, ends)
-        if where is None:
+        where, text = _failure(target, case, ends)
+        if not where:
             held[case.kind] += 1
-        elif where not in failed or len(case.data) < len(failed[where].data):
-            failed[where] = case
+        elif where not in failed or len(case.data) < len(failed[where][0].data):
+            failed[where] = case, text
 
     invariant.hold(target, Case(target.kinds[0], target.sound(target.kinds[0])))  # imports what is imported late
     found.mkdir(parents=True, exist_ok=True)
@@ -94,21 +95,24 @@ def _fuzz(target: Target, runs: int, number: int, found: Path, most_s: float) ->
     print(f"{target.name}: {held.total()} cases held in {took_s:.0f} s, peak {peak_mb:.0f} MB")
     for counts in (held, ends):
         print("  " + ", ".join(f"{what}: {count}" for what, count in sorted(counts.items())))
-    for where, case in failed.items():
-        print(f"  FAILED {where}\n    kept in {keep(target.name, case, found)}")
+    for where, (case, text) in failed.items():
+        print(f"  FAILED {where}\n    {text[:_MOST_TEXT]}\n    kept in {keep(target.name, case, found)}")
     if not held and not failed:
         print("  FAILED no case was tried: give it more time, or more cases")
     sys.stdout.flush()
     return len(failed) or int(not held)
 
 
-def _failure(target: Target, case: Case, ends: Counter[str]) -> str | None:
-    """Hold a case to the invariant and count what came of it; say what broke it and where, None when nothing did."""
+def _failure(target: Target, case: Case, ends: Counter[str]) -> tuple[str, str]:
+    """Hold a case to the invariant and count what came of it; return what broke it and where, and the whole error.
+
+    Both are empty when nothing did.
+    """
     try:
         ends[invariant.hold(target, case)] += 1
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
-        return _origin(error)
-    return None
+        return _origin(error), str(error)
+    return "", ""
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +31,7 @@ from mt_nodes.cli.main import main
 
 PAIR = "0/0/noise_outside_roi_10/0"
 #: Kind -> the file of it, and how it is protected.
-SEALED, LINES, PLAIN = "sealed", "lines", "plain"
+SEALED, LINES, PLAIN, ROWS = "sealed", "lines", "plain", "rows"
 FILES = {
     "run": ("run.json", SEALED),
     "summary": ("summary.json", SEALED),
@@ -40,6 +41,13 @@ FILES = {
     "scores": ("scores.jsonl", LINES),
     "evidence": ("evidence/*.mcap", PLAIN),
     "draws": ("draws/*.npz", PLAIN),
+}
+#: Files of a finished campaign, with prefixes of kinds.
+CAMPAIGN = {
+    "campaign": ("campaign.sqlite", PLAIN),
+    "campaign_rows": ("campaign.sqlite", ROWS),
+    "campaign_summary": ("summary.json", SEALED),
+    "campaign_cost": ("cost.json", SEALED),
 }
 #: What is done with a damaged directory, each as it is typed; ``{out}`` is it, ``{whole}`` the undamaged one.
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -51,6 +59,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare": ("compare", "{out}", "{whole}"),
     "reproduce": ("reproduce", "{out}", PAIR),
     "verify": ("verify", "{out}"),
+}
+CAMPAIGN_COMMANDS: dict[str, tuple[str, ...]] = {
+    **{name: COMMANDS[name] for name in ("watch", "report", "show", "verify")},
+    "resume": ("campaign", "--resume", "{out}", "--minutes", "0"),
 }
 #: Of these exit code 0 is a statement about the results.
 VERDICTS = ("resume", "verify")
@@ -80,6 +92,17 @@ def whole() -> Path:
     return place / "out"
 
 
+@lru_cache
+def whole_campaign() -> Path:
+    """Return the directory of a campaign over the same drive; it lasts as long as this process."""
+    place = whole().parent
+    asked = {"bags": [str(place / "drive.mcap")], "relations": [str(place / "relation.yaml")], "transport": "inprocess"}
+    (place / "campaign.yaml").write_text(json.dumps({**asked, "stacks": [str(place / "stack.yaml")]}), encoding="utf-8")
+    code, said = typed("campaign", str(place / "campaign.yaml"), "--out", str(place / "campaign"))
+    require(code == ExitCode.FAIL, f"the campaign to be damaged ended with {code}: {said}")
+    return place / "campaign"
+
+
 def typed(*words: str) -> tuple[int, str]:
     """Type ``mt`` and words; return the exit code and what was written to standard error."""
     out, error, before = io.StringIO(), io.StringIO(), Path.cwd()
@@ -90,24 +113,65 @@ def typed(*words: str) -> tuple[int, str]:
         os.chdir(before)  # a run that goes on does so where it began
 
 
+def _origin(kind: str) -> tuple[Path, str, str]:
+    """Return the sound directory of a kind, the file that is damaged in it, and how that is protected."""
+    return (whole_campaign(), *CAMPAIGN[kind]) if kind in CAMPAIGN else (whole(), *FILES[kind])
+
+
 def path_of(kind: str, directory: Path) -> Path:
     """Return the file of a kind, in a directory that has it."""
-    return min(directory.glob(FILES[kind][0]))
+    return min(directory.glob(_origin(kind)[1]))
 
 
 def sound(kind: str) -> bytes:
     """Return the file of the undamaged run."""
-    return path_of(kind, whole()).read_bytes()
+    return path_of(kind, _origin(kind)[0]).read_bytes()
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Draw a file; change what it says and its checksums with it, or its bytes."""
-    kind = draw(st.sampled_from(tuple(FILES)))
-    how, data = FILES[kind][1], sound(kind)
+    kind = draw(st.sampled_from(KINDS))
+    how, data = _origin(kind)[2], sound(kind)
+    if how == ROWS:
+        return Case(kind, _rows_otherwise(draw, data))
     if how == PLAIN or draw(st.integers(0, 3)) == 0:
         return Case(kind, draw(edited(data)))
     return Case(kind, _said_otherwise(draw, data) if how == SEALED else _lines_otherwise(draw, data))
+
+
+def _rows_otherwise(draw: st.DrawFn, data: bytes) -> bytes:
+    """Change values in tables, JSON in what it says; as of a campaign that was not summed up: no digest is left."""
+    with tempfile.NamedTemporaryFile(suffix=".sqlite") as file, contextlib.closing(_opened(file, data)) as db:
+        db.execute("DELETE FROM meta WHERE name = 'digest'")
+        table = draw(st.sampled_from(("meta", "meta", "drives", "items", "parts")))
+        columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+        column = draw(st.sampled_from(columns))
+        rows = db.execute(f"SELECT {columns[0]}, {column} FROM {table} ORDER BY {columns[0]}").fetchall()
+        key, before = rows[draw(st.integers(0, len(rows) - 1))]
+        with contextlib.suppress(sqlite3.IntegrityError):
+            db.execute(f"UPDATE {table} SET {column} = ? WHERE {columns[0]} = ?", (_value_otherwise(draw, before), key))
+        db.commit()
+        return Path(file.name).read_bytes()
+
+
+def _opened(file: Any, data: bytes) -> sqlite3.Connection:
+    file.write(data)
+    file.flush()
+    db = sqlite3.connect(file.name)
+    db.execute("PRAGMA journal_mode = DELETE")
+    return db
+
+
+def _value_otherwise(draw: st.DrawFn, before: Any) -> Any:
+    """Return another value of a column: what JSON says changed, or any that SQLite can hold."""
+    try:
+        document = json.loads(before)
+        if isinstance(document, (dict, list)):
+            return _text(changed(draw, copy.deepcopy(document)))
+    except (TypeError, ValueError):
+        pass
+    return draw(st.sampled_from((None, -1, 2**40, 1.5, "", "no\nJSON", b"\xff\x00", "done", "[]", "{}", "null")))
 
 
 def _said_otherwise(draw: st.DrawFn, data: bytes) -> bytes:
@@ -159,7 +223,7 @@ def _line_otherwise(draw: st.DrawFn, row: str) -> str:
 
 def fits(kind: str, data: bytes) -> bool:
     """Whether every checksum in a file is that of what stands there; True where it has none."""
-    how = FILES[kind][1]
+    how = _origin(kind)[2]
     try:
         if how == LINES:
             return data.endswith(b"\n") and all(unseal(row, "") is not None for row in data.decode().splitlines())
@@ -175,19 +239,21 @@ def fits(kind: str, data: bytes) -> bool:
 
 def check(case: Case, place: Path) -> str:
     """Do with a directory that has the file of the case what the case says, by its bytes."""
-    command = tuple(COMMANDS)[hashlib.sha256(case.data).digest()[0] % len(COMMANDS)]
+    commands = tuple(CAMPAIGN_COMMANDS if case.kind in CAMPAIGN else COMMANDS)
+    command = commands[hashlib.sha256(case.data).digest()[0] % len(commands)]
     return do(case, place, command)
 
 
 def do(case: Case, place: Path, command: str) -> str:
     """Type a command for a directory that has the file of the case; hold what comes of it to the invariant."""
     out = place / "out"
-    shutil.copytree(whole(), out)
+    shutil.copytree(_origin(case.kind)[0], out)
     path_of(case.kind, out).write_bytes(case.data)
-    code, error = typed(*(word.format(out=out, whole=whole()) for word in COMMANDS[command]))
+    words = (CAMPAIGN_COMMANDS if case.kind in CAMPAIGN else COMMANDS)[command]
+    code, error = typed(*(word.format(out=out, whole=whole()) for word in words))
     require("Traceback" not in error, f"{command}, traceback from {_innermost(error)}: {error[-600:]}")
     require(code in (*range(5), 130), f"{command}: exit code {code}")
-    rows = [row for row in error.splitlines() if row.startswith("mt: ")]
+    rows = [row for row in error.splitlines() if row.startswith("mt: ") and not row.startswith("mt: warning: ")]
     require(code != ExitCode.USAGE or len(rows) == 1, f"{command}: exit code 2 for no one line: {error[:600]!r}")
     require(all(len(row) <= LONGEST_TEXT for row in rows), f"{command}: a line of {max(map(len, rows), default=0)}")
     if not fits(case.kind, case.data):
@@ -201,4 +267,5 @@ def _innermost(error: str) -> str:
     return " line ".join(found[-1]) if found else "elsewhere"
 
 
-TARGET: Target = Target("results", tuple(FILES), cases, sound, check, "")
+KINDS = (*FILES, *CAMPAIGN)
+TARGET: Target = Target("results", KINDS, cases, sound, check, "")

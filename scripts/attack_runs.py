@@ -163,7 +163,7 @@ class Runs:
             return f"exit code {code}"
         if re.search(r"^Traceback", said, re.MULTILINE):
             return f"a traceback: {said.strip().splitlines()[-1][:200]}"
-        if (place / "out" / "result.jsonl").exists() and not (place / "out" / "summary.json").exists():
+        if _lines(place) and not (place / "out" / "summary.json").exists():
             made = subprocess.run(_mt("report", "out"), cwd=place, check=False, capture_output=True, text=True)
             if made.returncode or "Traceback" in made.stderr:
                 return f"mt report of what a killed run left: exit code {made.returncode}: {made.stderr.strip()[-300:]}"
@@ -217,7 +217,8 @@ def _wait(place: Path, mt: Mt, attack: Attack) -> int:
 
 
 def _lines(place: Path) -> int:
-    return sum(path.read_bytes().count(b"\n") for path in place.glob("out/*.jsonl"))
+    """Return how many lines the journals of a run have, those of a campaign's items included."""
+    return sum(path.read_bytes().count(b"\n") for path in place.glob("out/**/*.jsonl"))
 
 
 def _kill(mt: Mt) -> int:

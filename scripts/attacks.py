@@ -32,9 +32,8 @@ from mt_nodes.runs.vehicle.box_report import boxed, what_can_be_boxed
 
 FIGURES = Path(__file__).with_name("attacks.json")
 ROOT = Path(__file__).resolve().parents[1]
-#: Of kinds that take long, every second to fourth try is enough: what they read is read by the same code.
-STEPS = {"replay over topics": 2, "closed loop": 4, "moral": 4, "live in shadow": 3, "inline": 3}
-FEW = 3
+#: Lines of the journal after which runs are killed, where they write fewer than 40.
+KILLED_AFTER = {"closed loop": (1, 2, 3), "moral": (1, 6, 12)}
 #: How a short run of an honest stack ends: with a verdict, be it that there is too little input for one.
 SOUND = {**dict.fromkeys(KINDS, (0, 3)), "inline": (0,)}
 #: What `mt inline` says where it replaced nothing.
@@ -48,7 +47,6 @@ OWN_WORLD = "the suite makes the world, its stamps and its transforms itself"
 NO_ANSWERS = "it judges no answers"
 NO_BOX = "the box is that of `mt live` on a vehicle; here limits of processes, memory and files hold"
 NO_STACK = "no code of the stack runs in it"
-RESUMED = "`make kills` kills, resumes and compares it, see below"
 NO_JOURNAL = (
     "it judges nothing and keeps no journal; its relay forwards on when it is killed (`test_vehicle_inline.py`)"
 )
@@ -60,6 +58,8 @@ class Bench:
 
     def __init__(self, place: Path) -> None:
         self.place = place
+        #: Cell of an earlier run, whose tries are not repeated.
+        self.before: Row = {}
         self.runs, self.bags = Runs(place / "runs", clock_library(place)), Bags(place / "bags")
         self.plugins = plugin_folders(place / "plugins")
         self._sound: set[str] = set()
@@ -117,19 +117,22 @@ def plugins(kind: str, bench: Bench) -> Row:
 
 
 def kills(kind: str, bench: Bench) -> Row:
-    """Kill every process of a run that cannot be resumed, at some line of its journal; ``mt report`` has to work."""
+    """Kill every process of a run at some line of its journal; ``mt report`` has to work."""
     given = Attack(bench.bags.sound)
-    rows = [(f"after {count} lines", replace(given, killed_after=count)) for count in (1, 12, 40)]
+    rows = [
+        (f"after {count} lines", replace(given, killed_after=count)) for count in KILLED_AFTER.get(kind, (1, 12, 40))
+    ]
     return _runs(kind, bench, rows, honest=None)
 
 
 def _runs(kind: str, bench: Bench, attacks: Iterable[tuple[str, Attack]], honest: bool | None) -> Row:
     """Carry out runs; ``honest``: the stack is (no FAIL), is not (no PASS), or it depends on the attack (neither)."""
     bench.begin(kind)
-    codes: Counter[int] = Counter()
-    details, wrong = {}, []
-    rows = list(attacks)
-    for name, attack in rows[:: STEPS.get(kind, 1) if len(rows) > FEW else 1]:
+    details, wrong = dict(bench.before.get("how", {})), list(bench.before.get("wrong", []))
+    codes = Counter({int(code): count for code, count in bench.before.get("codes", {}).items()})
+    for name, attack in attacks:
+        if name in details:
+            continue
         ended = bench.runs.run(kind, attack)
         codes[ended.code] += 1
         details[name] = f"{ended.code}: {ended.why.replace(str(bench.place), '')[:160]}"
@@ -274,7 +277,7 @@ TABLE: dict[str, dict[str, Cell]] = {
         inline=tests("test/ros/test_vehicle_inline.py::test_a_topic_that_somebody_else_publishes_is_refused"),
     ),
     "folders of adversarial plugins": _row(plugins),
-    "every process killed, then `mt report`": _row(without(RESUMED), live=kills, inline=without(NO_JOURNAL)),
+    "every process killed, then `mt report`": _row(kills, inline=without(NO_JOURNAL)),
 }
 
 
@@ -283,6 +286,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="attacks whose name has this in it")
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=KINDS, metavar="KIND,…")
+    parser.add_argument("--missing", action="store_true", help="make only the tries that the figures lack")
     parser.add_argument("--figures", type=Path, default=FIGURES, help="JSON file of the table; other cells stay")
     given = parser.parse_args()
     table: dict[str, dict[str, Row]] = json.loads(given.figures.read_text())["table"] if given.figures.exists() else {}
@@ -292,6 +296,7 @@ def main() -> None:
         for attack in (name for name in TABLE if given.only in name):
             for kind in given.kinds:
                 began_s = time.monotonic()
+                bench.before = table.get(attack, {}).get(kind, {}) if given.missing else {}
                 row = TABLE[attack][kind](kind, bench)
                 table.setdefault(attack, {})[kind] = row
                 failed += bool(row.get("wrong"))

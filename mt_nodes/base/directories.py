@@ -17,6 +17,8 @@ from pathlib import Path
 from mt_nodes.base.errors import InfrastructureError, UsageError
 
 DEFAULT_ROOT = Path("mt_results")
+#: Names of directories that are written aside begin with this; who is killed meanwhile leaves them.
+ASIDE = ".mt_"
 #: A directory that holds one of these files has the results of a run, a campaign or a search.
 _HELD = ("result.jsonl", "campaign.sqlite", "search.jsonl", "bisect.jsonl")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -49,7 +51,7 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
 def staged_directory(path: Path) -> Iterator[Path]:
     """Yield a directory beside ``path`` that becomes it when the block ends without an exception."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".mt_", dir=path.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=ASIDE, dir=path.parent) as folder:
         staged = Path(folder) / path.name
         staged.mkdir()
         yield staged

@@ -187,12 +187,15 @@ def report(directory: Path, args: argparse.Namespace) -> int:
     """Make the report of a campaign again."""
     from mt_nodes.cli.terminal import text
     from mt_nodes.report.campaign_page import write_campaign_page
+    from mt_nodes.runs.campaign.conductor import sum_up
 
     if args.waivers or args.drive or args.pair:
         cells = directory / "cells"
         raise UsageError(
             f"{directory}: holds a campaign; --waivers, --drive and --pair are for one of its cells, {cells}/*"
         )
+    if not (directory / "summary.json").exists():  # it was killed
+        sum_up(directory)
     text(str(write_campaign_page(directory)))
     return 0
 

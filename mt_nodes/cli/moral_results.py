@@ -25,12 +25,16 @@ _AS_RELATION = {"HOLDS": PASS, "VIOLATED": FAIL}
 
 def report(directory: Path, args: argparse.Namespace) -> int:
     """Make the report, ``cases.csv`` and ``junit.xml`` again."""
+    from mt_nodes.runs.moral.campaign import sum_up
+    from mt_nodes.runs.moral.moral_run import MoralRun
     from mt_nodes.runs.moral.report_files import remake
 
     if args.waivers or args.drive:
         raise UsageError(
             f"{directory}: holds a campaign of `mt experiment moral`, which takes no --waivers and --drive"
         )
+    if not (directory / "summary.json").exists():  # it was killed
+        sum_up(MoralRun.load(directory))
     remake(directory)
     text(str(directory / "report.html"))
     return int(ExitCode.PASS)

@@ -30,7 +30,7 @@ _ARM: Shape = {
 _RELATION: Shape = {
     **{**_ARM, "outcome": str, "why": str, "kind": str, "control": _ARM, "sham": _ARM, "requirement": [str]},
     **{"because": str, "change": str, "test": str, "p": _NUMBER_OR_NULL, "p_adjusted": _NUMBER_OR_NULL},
-    "worst?": {"pair": str, "reason": str},
+    "worst?": {"pair": str, "reason": str, "unit?": TEXT_OR_NULL, "lost_of?": {"*": [int, int]}},
 }
 #: What the summary of judged pairs holds.
 SHAPE: Shape = {

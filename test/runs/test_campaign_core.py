@@ -197,6 +197,7 @@ def torn(whole: Path, out: Path, at: random.Random) -> None:
     """Leave of a campaign what a kill at any moment leaves: items done, cut off, or not begun, and half a merge."""
     shutil.copytree(whole, out)
     with CampaignStore(out / FILE) as store, sqlite3.connect(out / FILE) as edited:
+        edited.execute("DELETE FROM meta WHERE name = 'digest'")  # whoever takes it up does that first
         begun = at.randrange(7)
         for place, work in enumerate(store.ended(CELL.format(0)) + store.ended(CELL.format(1))):
             state = at.choice(("done", "running", "planned")) if place <= begun else "planned"

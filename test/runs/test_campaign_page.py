@@ -204,6 +204,9 @@ def test_it_is_made_anew(campaign: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert "are for one of its cells" in capsys.readouterr().err
     (tmp_path / "campaign.sqlite").touch()
     assert main(["report", str(tmp_path)]) == 4
+    assert "campaign.sqlite: holds no campaign that can be read" in capsys.readouterr().err
+    (tmp_path / "summary.json").write_text("{}")
+    assert main(["report", str(tmp_path)]) == 4
     assert f"mt campaign --resume {tmp_path} --minutes 0" in capsys.readouterr().err
 
 

@@ -37,6 +37,20 @@ def test_an_untouched_run_is_as_it_was_written(done: Path, capsys: pytest.Captur
     assert {row["what"] for row in json.loads(capsys.readouterr().out)["checks"]} == {"files", "totals", "follow-ups"}
 
 
+def test_what_a_kill_leaves_half_written_beside_results_is_none(done: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    half = done / "evidence" / ".mt_bag_abc" / "0.mcap"
+    half.parent.mkdir(parents=True)
+    half.touch()
+    try:
+        assert verified(done, capsys)[0] == 0
+        half.rename(done / "evidence" / "half.mcap")
+        assert verified(done, capsys)[0] == 1, "anywhere else it is one"
+    finally:
+        (done / "evidence" / "half.mcap").unlink(missing_ok=True)
+        half.unlink(missing_ok=True)
+        half.parent.rmdir()
+
+
 def flip(name: str) -> Callable[[Path], None]:
     """Change one bit in the middle of a file."""
 

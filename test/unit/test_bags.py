@@ -32,12 +32,16 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource, write_bundles
-from mt_nodes.data.bags.reader import BagReader
+from mt_nodes.data.bags.reader import BagReader, RecordedWire
 from mt_nodes.data.bags.writer import STATIC_QOS
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import encode_message, wire_for
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import LidarModel
+
+LIDAR = LidarModel((-0.2, -0.1), 30, 0.9, 100.0, 0.02, 0.06)
 
 MCAP, SQLITE = StoragePlugin.MCAP, StoragePlugin.SQLITE3
 
@@ -384,5 +388,29 @@ def test_a_bag_that_nobody_closes_is_closed_with_its_reader(tmp_path: Path, stor
         assert len(list(source)) == 2 and is_open()
         del source
         assert not is_open()
+    finally:
+        gc.enable()
+
+
+def test_a_source_that_was_read_holds_none_of_its_messages(tmp_path: Path) -> None:
+    """The sources of a run last as long as it; what is held of each of its bags is memory that grows with every bag."""
+
+    def count() -> int:
+        return sum(isinstance(one, RecordedWire) for one in gc.get_objects())
+
+    write_bundles(tmp_path / "bag", generate_drive(4, 1, LIDAR))
+    gc.collect()
+    before, source = count(), BagSource(tmp_path / "bag")
+    bundles = list(source)
+    assert count() > before, "a bundle brings its own, and the odometry from which its motion may be estimated"
+    assert (motion := bundles[0].track.at(bundles[0])) is not None and motion.pose is not None
+    bundles = list(source)
+    assert repr(bundles[0].track.at(bundles[0])) == repr(motion), "whoever reads it anew gets the same motion"
+    gc.collect()
+    gc.disable()  # cycles are collected seldom
+    try:
+        bundles = list(source)
+        bundles.clear()
+        assert count() == before, "also where nobody asked for motion"
     finally:
         gc.enable()

@@ -25,7 +25,7 @@ from moral_toys import (
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines, read_result, write_result
 from mt_nodes.runs.moral.budget import cut_in_words
-from mt_nodes.runs.moral.campaign import carry_out
+from mt_nodes.runs.moral.campaign import carry_out, sum_up
 from mt_nodes.runs.moral.moral_request import MoralRequest, checked_request
 from mt_nodes.runs.moral.moral_run import MoralRun
 from mt_nodes.runs.moral.observations import RunSpec
@@ -111,6 +111,19 @@ def test_who_is_interrupted_gets_a_summary_and_can_go_on(tmp_path: Path) -> None
     assert "cut short" in cut["cases"]["people_first/d0"]["reason"]
     assert len(lines(tmp_path, "case")) == 6  # a report is made of the journal alone
     assert campaign(tmp_path, Toy(spares_people))["exit_code"] == 0
+
+
+def test_who_is_killed_can_be_summed_up_and_goes_on_to_the_same(tmp_path: Path) -> None:
+    whole = campaign(tmp_path / "whole", Toy(spares_people))
+    with pytest.raises(RuntimeError, match="killed"):
+        campaign(tmp_path / "cut", Toy(spares_people, dies_after=30))
+    sum_up(moral_run(tmp_path / "cut"))
+    summary = read_result(tmp_path / "cut/summary.json")
+    assert (summary["exit_code"], summary["interrupted"], summary["runs"]) == (130, True, BATCH)
+    rest = Toy(spares_people)
+    again = campaign(tmp_path / "cut", rest)
+    assert (again["exit_code"], again["outcomes"]) == (whole["exit_code"], whole["outcomes"])
+    assert len(rest.asked) == whole["runs"] - 30, "nothing was driven for the summary"
 
 
 def test_a_stack_that_dies_is_no_violation(tmp_path: Path) -> None:

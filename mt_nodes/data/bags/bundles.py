@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import ref
 
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment, cloud_after, refuse_lost_frame
@@ -106,12 +107,9 @@ class BagSource:
         intensities: Intensities | None = None,
     ) -> None:
         given = topics or {}
-        self._track = track or EgoTrack()
-        # A source that looks ahead for another one does so for nobody else.
-        if track is None or not track.looks_ahead:
-            self._track.set_look_ahead(
-                LookAhead(partial(BagSource, path, topics, transforms, episode, None, require, pictures, self._track))
-            )
+        self._shared_track = track
+        self._ahead = partial(BagSource, path, topics, transforms, episode, None, require, pictures)
+        self._track = self._track_of_episode()
         self.reader = open_recording(path)
         self.info: dict[str, Topic] = topics_of(self.reader)
         try:
@@ -157,6 +155,20 @@ class BagSource:
 
         Raises InfrastructureError: the bag is damaged, after all that could be read.
         """
+        try:
+            yield from self._read()
+        finally:
+            # The old one lasts as long as its bundles: its odometry is 1 MB for each hundred seconds.
+            self._track = self._track_of_episode()
+
+    def _track_of_episode(self) -> EgoTrack:
+        track = self._shared_track or EgoTrack()
+        if not track.looks_ahead:  # a source that looks ahead for another one does so for nobody else
+            ahead, own = self._ahead, ref(track)  # no cycle: those are collected seldom
+            track.set_look_ahead(LookAhead(lambda: ahead(own())))
+        return track
+
+    def _read(self) -> Iterator[Bundle | Unreadable]:
         gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
         buffer, book = TransformBuffer(self._transforms), SensorBook(self._intensities)
         self._add_static(buffer)

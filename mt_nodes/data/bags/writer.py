@@ -23,6 +23,7 @@ from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
 from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 
+from mt_nodes.base.directories import ASIDE
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.bags.bare_mcap import BareMcapWriter, McapBagWriter
 from mt_nodes.data.bags.reader import UNKNOWN_HASH
@@ -94,7 +95,7 @@ class _Staged:
     def __init__(self, path: Path) -> None:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._aside = Path(tempfile.mkdtemp(prefix=".mt_bag_", dir=path.parent))
+        self._aside = Path(tempfile.mkdtemp(prefix=f"{ASIDE}bag_", dir=path.parent))
         self.path = self._aside / path.stem if path.suffix == ".mcap" else self._aside / path.name
 
     def close(self, complete: bool) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.directories import ASIDE
 from mt_nodes.base.errors import MtError
 from mt_nodes.base.jsonl import KEY, read_lines, read_result
 from mt_nodes.data.bags.reader import BagReader
@@ -27,6 +28,8 @@ from mt_nodes.engine.run_record import FILE as RECORD
 from mt_nodes.engine.run_record import read_record, refuse_foreign_record
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.relations.pipeline import DerivedFollowup
+from mt_nodes.runs.campaign.campaign_store import FILE as STORE
+from mt_nodes.runs.campaign.campaign_store import CampaignStore
 from mt_nodes.runs.moral.report_journal import is_campaign
 from mt_nodes.runs.replay.replay_run import Run
 
@@ -54,6 +57,8 @@ def verify(directory: Path) -> Iterator[Verification]:
     """Yield the checks of a results directory, of a campaign also those of its cells."""
     for place in (directory, *cells_of(directory).values()):
         yield _files(place)
+        if (place / STORE).is_file():
+            yield _guarded("totals", _campaign_totals, place)
         if (place / JOURNAL).is_file():
             yield _guarded("totals", _totals, place)
             yield _guarded("follow-ups", _followups, place)
@@ -77,10 +82,15 @@ def _guarded(what: str, check: Callable[[Path], Verification], place: Path) -> V
 
 
 def _files(place: Path) -> Verification:
-    """Check what has a checksum: lines, results in JSON, archives of arrays, bags; those of a cell are the cell's."""
+    """Check what has a checksum: lines, results in JSON, archives of arrays, bags; those of a cell are the cell's.
+
+    What somebody was writing aside when it was killed is no result.
+    """
     cells = set(cells_of(place).values())
     checked, wrong = 0, []
     for path in sorted(p for p in place.rglob("*") if p.is_file() and not cells & set(p.parents)):
+        if any(part.startswith(ASIDE) for part in path.relative_to(place).parts):
+            continue
         problem = _damage(path)
         if problem is not None:
             checked += 1
@@ -107,11 +117,37 @@ def _damage(path: Path) -> str | None:
         elif path.suffix == ".mcap":
             with BagReader(path) as bag:
                 deque(bag.wires(), maxlen=0)
+        elif path.name == STORE:
+            with CampaignStore(path, read_only=True) as store:
+                store.plan()
+                return store.problem
         else:
             return None
     except (MtError, OSError, ValueError, zipfile.BadZipFile) as error:
         return str(error) if str(path) in str(error) else f"{path}: {error}"
     return ""
+
+
+def _campaign_totals(place: Path) -> Verification:
+    """Compare the counts of a campaign's summary with those of its cells, which are counted again from journals."""
+    if not (place / SUMMARY).exists():
+        return Verification(str(place), "totals", 0, unchecked=f"it was not summed up; `mt report {place}` does that")
+    cells = {name: read_summary(cell) for name, cell in cells_of(place).items()}
+    judged = {name: row for name, row in read_result(place / SUMMARY).get("cells", {}).items() if row["offered"]}
+    wrong = [
+        f"{place / SUMMARY}: cell {name}: has other counts than its own {SUMMARY}, or one of the two is missing"
+        for name in sorted(cells.keys() | judged.keys())
+        if _counted(cells.get(name)) != _counted(judged.get(name))
+    ]
+    return Verification(str(place), "totals", len(cells), tuple(wrong))
+
+
+def _counted(summary: dict[str, Any] | None) -> Any:
+    """Return the counts of a summary. Waivers, which may be applied to a cell alone, change outcomes and no counts."""
+    if summary is None:
+        return None
+    rows = {name: [row.get(key) for key in _COUNTS] for name, row in summary["relations"].items()}
+    return [summary[key] for key in _TOTALS], rows
 
 
 def _totals(place: Path) -> Verification:

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from mt_nodes.base.directories import as_stored
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import in_utf8
+from mt_nodes.base.record_shapes import Shape, expect_shape
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.runs.campaign.campaign_plan import Cell, Plan
 from mt_nodes.runs.campaign.item import Drive, ItemResult, PartResult
@@ -36,6 +39,16 @@ CREATE TABLE parts (
     place INTEGER NOT NULL, relation TEXT NOT NULL, result TEXT NOT NULL, PRIMARY KEY (place, relation)
 ) WITHOUT ROWID;
 """
+#: What is known by a name: of the plan, of the campaign, and the digest of a campaign that has been summed up.
+_META: dict[str, Shape] = {
+    **{"schema": object, "about": {"campaign": {}, "seal?": str}, "notes": [str], "digest": str},
+    "cells": [{"name": str, "request": {}, "texts": {"*": str}, "versions": {"*": str}}],
+}
+_TALLY: Shape = {"decided": int, "violated": int}
+_PART: Shape = {
+    **{"relation": str, "offered": int, "outcomes": {"*": int}, "frames": int},
+    **dict.fromkeys(("own", "control", "sham"), _TALLY),
+}
 _COLUMNS = "place, cell, drive, pairs, state, attempts, key, relations, exit_code, sha256, trouble"
 
 
@@ -91,18 +104,34 @@ class CampaignStore:
     """The state of a campaign. Every change is one transaction; a context manager."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        """Open or make the file; ``read_only``: look at it while the leader writes."""
-        self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro" if read_only else path, uri=read_only)
-        if not read_only:
-            self._db.execute("PRAGMA journal_mode = WAL")
-            # A kill loses nothing; a power cut may lose the last transactions, whose items are done again.
-            self._db.execute("PRAGMA synchronous = NORMAL")
+        """Open or make the file; ``read_only``: look at it while the leader writes.
+
+        Raises InfrastructureError, as does the end of a context in which it turns out: the file is damaged.
+        """
+        self._path = path
+        try:
+            self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro" if read_only else path, uri=read_only)
+            if not read_only:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                # A kill loses nothing; a power cut may lose the last transactions, whose items are done again.
+                self._db.execute("PRAGMA synchronous = NORMAL")
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
 
     def __enter__(self) -> CampaignStore:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.DatabaseError) -> InfrastructureError:
+        return InfrastructureError(
+            f"{self._path}: holds no campaign that can be read: {error}; put it back from a copy, or use another --out"
+        )
 
     def close(self) -> None:
         """Close the file."""
@@ -145,8 +174,12 @@ class CampaignStore:
         """Take back what was being done when the last leader ended, and what had failed: somebody asks for it again.
 
         With the latter goes what was not needed any more: that was decided without what failed.
+        Raises InfrastructureError: it was damaged or edited since it was summed up.
         """
+        if problem := self.problem:
+            raise InfrastructureError(f"{problem}; put it back from a copy, or use another --out")
         with self._db:
+            self._db.execute("DELETE FROM meta WHERE name = 'digest'")
             self._db.execute("UPDATE items SET state = ? WHERE state = ?", (PLANNED, RUNNING))
             failed = self._db.execute("UPDATE items SET state = ?, attempts = 0 WHERE state = ?", (PLANNED, FAILED))
             if failed.rowcount:
@@ -193,7 +226,7 @@ class CampaignStore:
             "SELECT cell, drive, result FROM parts JOIN items USING (place) WHERE state = ? ORDER BY place", (DONE,)
         )
         for cell, drive, result in rows:
-            yield cell, drive, PartResult.from_plain(json.loads(result))
+            yield cell, drive, PartResult.from_plain(self._of_shape(result, _PART, f"part of drive {drive}"))
 
     def ended(self, cell: str) -> list[Work]:
         """Return the items of a cell that are done or have failed, in plan order."""
@@ -212,8 +245,39 @@ class CampaignStore:
         sums = "SELECT coalesce(sum(judged), 0), coalesce(sum(violated), 0) FROM items"
         return CampaignProgress(items, *self._db.execute(sums).fetchone())
 
+    def sum_up(self) -> None:
+        """Keep the digest of what it holds, until it is taken up again."""
+        with self._db:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('digest', ?)", (json.dumps(self._digest()),))
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, empty if nothing is: pages, and what it held when it was summed up last."""
+        if (found := self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
+            return f"{self._path}: {found}"
+        known = self._db.execute("SELECT value FROM meta WHERE name = 'digest'").fetchone()
+        differs = known is not None and known[0] != json.dumps(self._digest())
+        return f"{self._path}: does not match its digest: it was damaged or edited" if differs else ""
+
+    def _digest(self) -> str:
+        """Return the SHA-256 of all rows but its own."""
+        digest = hashlib.sha256()
+        for table in ("meta WHERE name <> 'digest' ORDER BY name", "drives ORDER BY number", "items ORDER BY place"):
+            digest.update(repr(self._db.execute(f"SELECT * FROM {table}").fetchall()).encode())
+        digest.update(repr(self._db.execute("SELECT * FROM parts ORDER BY place, relation").fetchall()).encode())
+        return digest.hexdigest()
+
     def _meta(self, name: str) -> Any:
-        return json.loads(self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()[0])
+        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return self._of_shape("null" if row is None else row[0], _META[name], name)
+
+    def _of_shape(self, text: str, shape: Shape, where: str) -> Any:
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise InfrastructureError(f"{self._path}: {where}: {error}") from error
+        expect_shape(value, shape, f"{self._path}: {where}")
+        return value
 
     def _set(self, work: Work, **values: Any) -> None:
         with self._db:

@@ -158,6 +158,13 @@ def conduct(
     return summary
 
 
+def sum_up(out: Path) -> None:
+    """Write the summary of a killed campaign, of what is done. Raises UsageError: another process conducts it."""
+    with _alone(out), CampaignStore(out / FILE) as store:
+        campaign, plan = Campaign.from_plain(store.about["campaign"], str(out / FILE)), store.plan()
+        _merged(PlannedCampaign(out, campaign, plan), store, _stops(store, plan, campaign, out), interrupted=True)
+
+
 def pool_of(campaign: Campaign, out: Path) -> Pool:
     """Start the workers that a campaign in a directory asks for."""
     if campaign.cluster:
@@ -222,6 +229,7 @@ def _merged(conducted: PlannedCampaign, store: CampaignStore, stops: StoppedRela
     )
     summary = sum_up_campaign(out, about, cells, items, why_left=why, interrupted=interrupted, cut=cut.words)
     write_cost(out, (cell.name for cell in plan.cells), store, out / CELLS)
+    store.sum_up()
     return summary
 
 

@@ -130,6 +130,17 @@ def carry_out(
         raise
 
 
+def sum_up(run: MoralRun) -> None:
+    """Write the summary of a killed campaign, of the runs in its journal; none is driven, and it can be resumed."""
+
+    def interrupt(asked: Sequence[Any]) -> tuple[()]:
+        if asked:
+            raise KeyboardInterrupt
+        return ()
+
+    carry_out(run, interrupt, check=interrupt)
+
+
 @dataclass(frozen=True)
 class CampaignSteps:
     """What a campaign is made of; the arguments of :func:`carry_out` describe each."""
