@@ -22,7 +22,7 @@ Grid = npt.NDArray[np.int64]
 _HIGHEST_M = 4.0
 #: Fewer columns are no thing, and no more than so many a post; things are farther apart than so many columns; farther
 #: away, they are of the background, as far as fog and rain tell (assumed).
-_LEAST_WIDE, _POST, _GAP, _FARTHEST_M = 4, 7, 2, 40.0
+_LEAST_WIDE, _POST, _GAP, NEAR_M = 4, 7, 2, 40.0
 #: Colours of a thing are those of so many rows below its topmost returns; those behind it are a so manieth part of the
 #: picture's width to each side, down to so many rows below the topmost returns (assumed).
 _ROWS, _BESIDE, _BELOW = 14, 7, 2
@@ -107,7 +107,7 @@ def _things(surface: Grid, reached: Singles, standing: Mask) -> Iterator[slice]:
     near: list[tuple[int, int, float]] = []
     for start, stop in zip(first.tolist(), [*first[1:].tolist(), len(surface)], strict=True):
         own_m = _middle_m(reached[start:stop]) if standing[start] else np.inf
-        if own_m > _FARTHEST_M:
+        if own_m > NEAR_M:
             continue
         if near and start - near[-1][1] <= _GAP and max(own_m, near[-1][2]) < JUMP * min(own_m, near[-1][2]):
             near[-1] = near[-1][0], stop, _middle_m(reached[near[-1][0] : stop])
