@@ -31,6 +31,8 @@ Part = dict[str, Any]
 #: What the figures are meant to be: ratio of what mutator and relay add, and pairs a second.
 GOALS = {"p50": 1.25, "p99": 2.0}
 GOAL_PAIRS_PER_S = 10.0
+#: Messages and rounds if nothing else is asked; of images, see :data:`bench_images.ROUNDS`.
+ROUNDS = 100
 
 
 def machine() -> Part:
@@ -53,13 +55,13 @@ def _lines(path: str) -> list[str]:
 def mutations(given: argparse.Namespace) -> Part:
     """Return processor time and memory of every mutation with its defaults, on one cloud."""
     keep_freed_memory()
-    return bench_mutations.measure(given.rounds, given.bag)
+    return bench_mutations.measure(given.rounds or ROUNDS, given.bag)
 
 
 def images(given: argparse.Namespace) -> Part:
     """Return processor time of every mutation that changes images, on a generated street's."""
     keep_freed_memory()
-    return bench_images.measure(given.rounds, given.size or bench_images.SIZES)
+    return bench_images.measure(given.rounds or bench_images.ROUNDS, given.size or bench_images.SIZES)
 
 
 def transport(given: argparse.Namespace) -> Part:
@@ -69,7 +71,7 @@ def transport(given: argparse.Namespace) -> Part:
 
 def relay(given: argparse.Namespace) -> Part:
     """Return what the mutator adds to the way of a cloud, against a relay, in the same runs."""
-    return bench_relay.measure(given.repeats, given.rounds)
+    return bench_relay.measure(given.repeats, given.rounds or ROUNDS)
 
 
 def pairs(given: argparse.Namespace) -> Part:
@@ -108,7 +110,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--bundles", type=int, default=25, help="of the drive (default %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="of the relay's runs (default %(default)s)")
     parser.add_argument("--drives", type=int, default=100_000, help="of the summary (default %(default)s)")
-    parser.add_argument("--rounds", type=int, default=100, help="messages a way and run (default %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, help=f"messages a way and run (default {ROUNDS}; of images {bench_images.ROUNDS})"
+    )
     parser.add_argument(
         "--size",
         action="append",

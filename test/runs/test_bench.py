@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,19 @@ def test_a_broken_guarantee_is_not_timed(bench_images: Any) -> None:
     assert set(bench_images._of(Spending(), frames, 1)) == {"p50_ms", "proof_p50_ms"}
     beside = bench_images._of(Spending(), frames, 1, {"peer": lambda: sum(range(200_000))})
     assert beside["peers_ms"]["peer"] > 0.1
+
+
+def test_a_slow_peer_is_timed_once_after_its_warm_up(bench_images: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: dict[str, int] = {"slow": 0, "fast": 0}
+
+    def peer(name: str) -> None:
+        runs[name] += 1
+        sum(range(400_000 if name == "slow" else 10))
+
+    monkeypatch.setattr(bench_images, "SLOW_NS", 1_000_000)
+    peers = {name: partial(peer, name) for name in runs}
+    bench_images._of(Spending(), [made_bundle(made_cloud(count=10))], 5, peers)
+    assert runs == {"slow": 2, "fast": 6}
 
 
 @dataclass(frozen=True)

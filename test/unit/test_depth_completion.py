@@ -335,6 +335,17 @@ def test_what_looks_like_the_thing_above_its_edge_may_be_part_of_it() -> None:
     range_m, top, continues, light = lorry(9)
     light[4:6, 14:26] = (0.05, 0.02, 0.02)
     far_m, sky = np.full_like(range_m, 80.0), np.zeros((ROWS, COLUMNS), bool)
-    found, maybe_m = above_beams(range_m, top, continues, continues, sky, colours_of(light), far_m, CELL_RAD)
+    found, maybe_m, _ = above_beams(range_m, top, continues, continues, sky, colours_of(light), far_m, CELL_RAD)
     assert (found[4:6, 14:26] == 80.0).all() and (maybe_m[4:6, 14:26] == 10.0).all()
     assert np.isinf(maybe_m[1:3]).all() and np.isinf(maybe_m[14:]).all()
+
+
+def test_a_white_tank_that_the_picture_cuts_off_goes_on_up_to_the_sky_and_may_be_sky() -> None:
+    range_m, top, continues, light = street()
+    sky = np.zeros((ROWS, COLUMNS), bool)
+    sky[:3], light[:3], light[3:10, :20] = True, 0.95, 0.9
+    light[3:12, 20:] = (0.1, 0.1, 0.12)
+    far_m = np.full_like(range_m, 80.0)
+    found, _, wide_m = above_beams(range_m, top, continues, continues, sky, colours_of(light), far_m, CELL_RAD)
+    assert (found[4:12, 1:18] == 10.0).all() and (found[4:12, 22:] == 80.0).all()
+    assert np.isinf(wide_m[4:9, 1:18]).all() and (wide_m[:, 22:] == 0.0).all() and (wide_m[12:] == 0.0).all()

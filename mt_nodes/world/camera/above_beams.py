@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.world.camera.depth_completion import Colours, flooded
-from mt_nodes.world.camera.upper_edges import upper_edges
+from mt_nodes.world.camera.upper_edges import NEAR_M, upper_edges
 
 Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ def above_beams(
     colours: Colours,
     far_m: Singles,
     cell_rad: float,
-) -> tuple[Singles, Singles]:
+) -> tuple[Singles, Singles, Singles]:
     """Return the range of every cell, those above the topmost returns by what they look like.
 
     The picture is flooded from seeds in the order of its edges, weak ones first (watershed: F. Meyer, "Color Image
@@ -51,7 +51,8 @@ def above_beams(
         far_m: (h, w) range of the background. cell_rad: height of a cell.
 
     Returns:
-        The ranges; and (h, w) how near cells above an edge may be, which look like what is below, infinite elsewhere.
+        The ranges; (h, w) how near cells above an edge may be, which look like what is below, infinite elsewhere; and
+        (h, w) how far bright cells of a thing may be, which may be sky, 0 elsewhere.
     """
     above = np.arange(len(range_m))[:, None] < top
     reached = np.take_along_axis(range_m, top, axis=0)[0]
@@ -65,13 +66,17 @@ def above_beams(
     within = ends & (row >= edges.row)
     seeds = np.where(ends & ~within & (row >= edges.row - _SEED_ROWS), _BACKGROUND, seeds)
     labels = flooded(colours, np.where(sky, _SKY, seeds).astype(np.int32))
-    labels = np.where(within & (labels < _FIRST_SURFACE), surface, labels)
+    # What is as bright as the sky, over a near thing that the picture cuts off at its side, is rather the thing.
+    cut_off = continues & ((surface == surface[0]) | (surface == surface[-1])) & (reached < NEAR_M)
+    bright = above & cut_off & ~sky & (labels == _SKY)
+    labels = np.where((within & (labels < _FIRST_SURFACE)) | bright, surface, labels)
     everywhere, in_reach = _ranges_m(surface, reached, edges.upright)
     at = np.maximum(labels, 0), np.arange(len(surface))
     found = np.where(within, everywhere[at], in_reach[at])
     found = np.where(sky, np.float32(np.inf), np.where(found < np.inf, found, far_m))
     found = np.where(above, found, range_m)
-    return found, np.where(edges.alike & (found > reached), reached, np.float32(np.inf))
+    nearest = np.where(edges.alike & (found > reached), reached, np.float32(np.inf))
+    return found, nearest, np.where(bright, np.float32(np.inf), np.float32(0.0))
 
 
 def _ranges_m(surface: Labels, reached_m: Singles, upright: Mask) -> tuple[Singles, Singles]:

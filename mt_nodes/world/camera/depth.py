@@ -146,8 +146,8 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     farthest = np.minimum(ground, _behind(filled, top))
     sky = sky_in(light, above, top, continues) & (ground > _HORIZON_M)
     high = np.s_[: int(top.max()) + 2]  # below, there is nothing to fill
-    maybe_m = np.full(shape, np.inf, np.float32)
-    filled[high], maybe_m[high] = above_beams(
+    near_m, wide_m = np.full(shape, np.inf, np.float32), np.zeros(shape, np.float32)
+    filled[high], near_m[high], wide_m[high] = above_beams(
         filled[high], top, continues, np.isinf(under), sky[high], colours[high], farthest[high], cell_rad
     )
     by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2])
@@ -167,8 +167,8 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
     # What beams or the picture add to a vehicle, or take from it, may be the other way round.
-    least = np.minimum(np.minimum(least, np.minimum(hull_m, maybe_m)), np.where(glazed > closed, closed, least))
-    most = np.where(np.isfinite(hull_m) | (glazed < closed), np.maximum(most, closed), most)
+    least = np.minimum(np.minimum(least, np.minimum(hull_m, near_m)), np.where(glazed > closed, closed, least))
+    most = np.maximum(np.where(np.isfinite(hull_m) | (glazed < closed), np.maximum(most, closed), most), wide_m)
     # A wall as bright as the sky may be one: a picture cannot tell.
     maybe_wall = (sky & continues)[high] & like_hit(light[high], top)
     least[high] = np.where(maybe_wall, np.minimum(least[high], hit), least[high])

@@ -22,7 +22,7 @@ Grid = npt.NDArray[np.int64]
 _HIGHEST_M = 4.0
 #: Fewer columns are no thing, and no more than so many a post; things are farther apart than so many columns; farther
 #: away, they are of the background, as far as fog and rain tell (assumed).
-_LEAST_WIDE, _POST, _GAP, _FARTHEST_M = 4, 7, 2, 40.0
+_LEAST_WIDE, _POST, _GAP, NEAR_M = 4, 7, 2, 40.0
 #: Colours of a thing are those of so many rows below its topmost returns; those behind it are a so manieth part of the
 #: picture's width to each side, down to so many rows below the topmost returns (assumed).
 _ROWS, _BESIDE, _BELOW = 14, 7, 2
@@ -83,7 +83,7 @@ def upper_edges(
     reached = np.take_along_axis(range_m, top, axis=0)[0]
     place = _places(colours)
     for at in _things(surface, reached, standing):
-        own_m = np.float32(np.median(reached[at]))
+        own_m = np.float32(_middle_m(reached[at]))
         end = int(top[0, at].max()) + 1
         likelihood = _likelihood(range_m, top, reached, sky, place, at, own_m)
         if likelihood is None:
@@ -106,16 +106,21 @@ def _things(surface: Grid, reached: Singles, standing: Mask) -> Iterator[slice]:
     first = np.flatnonzero(np.diff(surface, prepend=-1))
     near: list[tuple[int, int, float]] = []
     for start, stop in zip(first.tolist(), [*first[1:].tolist(), len(surface)], strict=True):
-        own_m = float(np.median(reached[start:stop]))
-        if not standing[start] or own_m > _FARTHEST_M:
+        own_m = _middle_m(reached[start:stop]) if standing[start] else np.inf
+        if own_m > NEAR_M:
             continue
         if near and start - near[-1][1] <= _GAP and max(own_m, near[-1][2]) < JUMP * min(own_m, near[-1][2]):
-            near[-1] = near[-1][0], stop, float(np.median(reached[near[-1][0] : stop]))
+            near[-1] = near[-1][0], stop, _middle_m(reached[near[-1][0] : stop])
         else:
             near.append((start, stop, own_m))
     for start, stop, _ in near:
         if start > 0 and stop < len(surface) and stop - start >= _LEAST_WIDE:
             yield slice(start, stop)
+
+
+def _middle_m(range_m: Singles) -> float:
+    """Return the median of ranges (n,), the upper one of two."""
+    return float(np.sort(range_m)[len(range_m) // 2])
 
 
 def _places(colours: Colours) -> Grid:

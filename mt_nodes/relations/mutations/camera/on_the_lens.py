@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import cv2
 import numpy as np
@@ -20,8 +20,11 @@ from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 
 Singles = npt.NDArray[np.float32]
-#: By which shares of its radius a spot's outline goes in and out, two and three times around it (assumed).
-_UNEVEN = (0.1, 0.07)
+#: By which shares of its radius the outline of a drop goes in and out, so many times around it, and that of dried mud,
+#: which runs and splashes (assumed).
+_ROUND, _RAGGED = ((2, 0.1), (3, 0.07)), ((2, 0.2), (3, 0.13), (5, 0.05), (7, 0.03))
+#: Waves of more times around than this begin at an angle of their own.
+_WAVES_IN_STEP = 3
 #: A cover below half a step of 8 bits is invisible.
 _LEAST_COVER = 0.5 / 255.0
 
@@ -39,7 +42,12 @@ class Spot:
 
 
 class OnTheLens(OnEachCamera):
-    """Base: covers round spots of the picture; places and sizes are drawn at a segment's first frame and stay."""
+    """Base: covers spots of the picture; places and sizes are drawn at a segment's first frame and stay.
+
+    ``waves``: how many times around it, and by which share of its radius, a spot's outline goes in and out.
+    """
+
+    waves: ClassVar[tuple[tuple[int, float], ...]] = _ROUND
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Choose the spots by the segment's key: rows of x, y, radius, all as shares of the picture's width."""
@@ -72,15 +80,15 @@ class OnTheLens(OnEachCamera):
         """Yield the drawn spots that lie in the picture."""
         height, width = view.picture.size
         for x, y, radius in np.asarray(draw["spots"], dtype=np.float64) * width:
-            reach = radius * (1.0 + sum(_UNEVEN))
+            reach = radius * (1.0 + sum(share for _, share in self.waves))
             rows = slice(max(0, int(y - reach)), min(height, int(y + reach) + 2))
             columns = slice(max(0, int(x - reach)), min(width, int(x + reach) + 2))
             down = (np.arange(rows.start, rows.stop, dtype=np.float32) - np.float32(y))[:, None]
             right = np.arange(columns.start, columns.stop, dtype=np.float32) - np.float32(x)
             turn, own = np.arctan2(down, right), np.float32(x + y)  # each spot has its own shape
             outline = np.float32(1.0) + sum(
-                np.float32(share) * np.sin(np.float32(waves) * (turn + own))
-                for waves, share in enumerate(_UNEVEN, start=2)
+                np.float32(share) * np.sin(np.float32(times) * (turn + own) + own * np.float32(times > _WAVES_IN_STEP))
+                for times, share in self.waves
             )
             cover = self.cover(np.sqrt(down * down + right * right) / (np.float32(radius) * outline))
             if cover.size:
@@ -127,6 +135,8 @@ class LensDirt(OnTheLens):
     pixel changes.
     """
 
+    waves: ClassVar[tuple[tuple[int, float], ...]] = _RAGGED
+
     blots: int = param(12, low=1, high=200, neutral=1, help="how many")
     opacity: float = param(0.8, low=0.05, high=1.0, neutral=0.05, help="share of light that the middle of a blot stops")
     radius_min: float = param(
@@ -165,7 +175,9 @@ class LensDirt(OnTheLens):
 
 
 #: Darkening of a drop's rim, where it sends light away from the lens; radius at which the rim begins, in radii.
-_RIM, _EDGE = 0.4, 0.55
+_RIM, _EDGE = 0.55, 0.3
+#: The disc of a drop's blur by a lens that is focused on the road, in its radii (assumed).
+_BLUR = 0.22
 #: A wiper's pivot, in picture widths and heights, the radii of its arcs, in heights, and their width, in widths.
 _PIVOT, _ARCS, _ARC_WIDE = (0.42, 1.35), (0.55, 0.74, 0.97, 1.16), 0.006
 #: Share of light that the film of an arc stops.
@@ -263,6 +275,8 @@ class LensDrops(OnTheLens):
         back = np.array([[-self.view_widths, 0.0, right - first_column], [0.0, -self.view_widths, bottom - first_row]])
         how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
         refracted = cv2.warpAffine(soft, back, (width, height), flags=how, borderMode=cv2.BORDER_REFLECT_101)
+        disc = 2 * round(_BLUR * max(width, height) / 2.0) + 1
+        refracted = cv2.blur(cv2.blur(refracted, (disc, disc)), (disc, disc))
         rim = np.float32(1.0) - np.float32(_RIM) * (np.float32(1.0) - spot.cover)
         return np.asarray(refracted * (rim if refracted.ndim == 2 else rim[..., None]))
 
