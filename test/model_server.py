@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from typing import Any
+
+import pytest
+
+#: Importing it would take half a second of each worker that collects tests.
+needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the extra llm is not installed")
 
 #: Writes an answer to a request; the last of a server's answers goes on for ever.
 Respond = Callable[["Handler"], None]

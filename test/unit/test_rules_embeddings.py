@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_rules import scene, some
-from model_server import Respond, cut, embeds, refuses, sends, serving, stalls, trickles, vectors
+from model_server import Respond, cut, embeds, needs_openai, refuses, sends, serving, stalls, trickles, vectors
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
@@ -25,7 +25,7 @@ from mt_nodes.rules.service import NoAnswer, Service
 from mt_nodes.rules.shipped_rules import scratch_store
 from mt_nodes.rules.vector_file import VectorFile
 
-pytest.importorskip("openai", reason="the extra llm is not installed")
+pytestmark = needs_openai
 
 SECRET = "sk-very-secret"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Respond, Server, answers, refuses, says, sends, serving
+from model_server import Respond, Server, answers, needs_openai, refuses, says, sends, serving
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
@@ -35,7 +35,7 @@ from mt_nodes.rules.rule_sets import Rule
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import PARSER
 
-pytest.importorskip("openai", reason="the extra llm is not installed")
+pytestmark = needs_openai
 
 ONTOLOGY = load_ontology()
 PROMPTS = Prompts(ONTOLOGY)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import completion, cut, forms, refuses, says, sends, serving, stalls, trickles
+from model_server import completion, cut, forms, needs_openai, refuses, says, sends, serving, stalls, trickles
 
 from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.rules.chat import Chat
@@ -26,7 +26,7 @@ from mt_nodes.rules.models import (
 )
 from mt_nodes.rules.service import NoAnswer
 
-pytest.importorskip("openai", reason="the extra llm is not installed")
+pytestmark = needs_openai
 
 ASKED = (("system", "Read."), ("user", "A rule."))
 SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}

@@ -13,7 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from model_server import Respond, forms, refuses, says, serving
+from model_server import Respond, forms, needs_openai, refuses, says, serving
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
@@ -29,7 +29,7 @@ from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import describe, given
 from mt_nodes.rules.scene_by_model import SceneReader, answer_schema, read_answer
 
-pytest.importorskip("openai", reason="the extra llm is not installed")
+pytestmark = needs_openai
 
 ONTOLOGY = load_ontology()
 SEEN = {
