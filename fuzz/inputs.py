@@ -70,7 +70,7 @@ def _campaign(path: Path) -> Any:
 def _pool(path: Path) -> Any:
     pool = load_pool(str(path))
     again = path.with_name("again.yaml")
-    again.write_text(yaml.safe_dump(as_plain(pool), allow_unicode=True), encoding="utf-8")
+    again.write_text(yaml.safe_dump(as_plain(pool), allow_unicode=True, sort_keys=False), encoding="utf-8")
     require(load_pool(str(again)) == pool, "dilemmas read otherwise when written again")
 
 

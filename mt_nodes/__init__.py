@@ -10,8 +10,10 @@ beside :mod:`~mt_nodes.stacks`, :mod:`~mt_nodes.engine`, :mod:`~mt_nodes.rules` 
 :mod:`~mt_nodes.nodes`. Each imports from those below it alone.
 """
 
+import sys
 from typing import Any
 
+from mt_nodes.base.garbage import spare_modules
 from mt_nodes.base.moved import tell_where_modules_are
 
 __version__ = "0.1.0"
@@ -33,6 +35,8 @@ PUBLIC = {
 __all__ = [*PUBLIC, "__version__"]  # noqa: PLE0604
 
 tell_where_modules_are()
+if sys.argv[:1] == ["-m"] and any(word.startswith("mt_nodes.") for word in sys.orig_argv):
+    spare_modules()  # `python -m mt_nodes.…`: this process is ours
 
 
 def __getattr__(name: str) -> Any:

@@ -39,7 +39,8 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "depth.md"
 RANGES_M, WRONG = (0.0, 10.0, 20.0, 40.0, 80.0), 0.1
 #: Fog in which errors of transmission are listed, and such an error.
 VISIBILITY_M, OFF = 60.0, 0.1
-HELD_OUT = ("every fourth beam", "the upper fifth of the beams")
+HELD_OUT = ("every fourth beam", "the upper fifth of the beams", "the four topmost beams")
+TOPMOST = 4
 #: Earlier frames that one method adds.
 EARLIER = 5
 SIZES = ((1242, 375), (1920, 1280))
@@ -55,7 +56,9 @@ vehicles up to some 8 m away, within their convex hull; there, the bounds below 
 the camera sees, and through glass; paint that it grazes mirrors what is far behind. So the upper outline of a near
 vehicle lies where the picture has an edge, the beams that pass the vehicle begin, and few pass below it
 (`free_space.py`). What is above the topmost beam is flooded from what it joins in the picture without a
-strong edge, or is sky. Finer than a cell, edges are those of the picture (guided filter).
+strong edge, or is sky. A near thing that the topmost beam hits, and of which the picture shows both sides, ends where
+the colours change from its own to those beside it (`upper_edges.py`): what is above is as far as what is beside.
+Finer than a cell, edges are those of the picture (guided filter).
 `mt_nodes/world/camera/depth.py` and the modules beside it name the sources.
 
 Every cell has bounds of its range, too. Where they leave open more than a fifth of the light that arrives through fog,
@@ -96,6 +99,10 @@ FOOT = """
 
 - If the upper fifth of the beams is missing, the plain nearest return is better between 20 and 40 m: what stands
   there begins above what is measured. With all beams this is what is above 2 degrees.
+- Where the topmost beam hits the inside of an open load bed, its frame above counts as being as far as that: most of
+  the errors below 10 m without the four topmost beams. The upper edge of a thing may be one cell too high, so that a
+  rim of some pixels of the trees behind it stands out in fog. A thing that the picture cuts off at its side has no
+  upper edge but the sky.
 - Above the topmost beam, the range of what stands neither on a surface that was hit nor against the sky is that of the
   farthest returns: the bounds are wide there.
 - White walls as bright as the sky count as sky above the sensor's view; their bounds are those of the wall, too, where
@@ -230,7 +237,8 @@ def held_out(cloud: Cloud, which: str) -> Mask:
     """Return the points (N,) of the beams that are held out."""
     beams = beams_of(cloud)
     order = np.argsort(np.argsort(beams.elevations_rad))[beams.place]
-    chosen = order % 4 == 2 if which == HELD_OUT[0] else order >= 0.8 * len(beams.rings)
+    first = {HELD_OUT[1]: 0.8 * len(beams.rings), HELD_OUT[2]: len(beams.rings) - TOPMOST}
+    chosen = order % 4 == 2 if which == HELD_OUT[0] else order >= first[which]
     return np.asarray(chosen & (beams.ring >= 0))
 
 

@@ -15,12 +15,16 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+# Before NumPy comes: its threads wait for work by spinning, 30 ms of a processor in each of thousands of processes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from mt_nodes.base import plugins
 from mt_nodes.base.environment import free_domains, ros_environment
 
 # A shared machine may stall for longer than any deadline that would mean something; pytest-timeout bounds each test.
 settings.register_profile("mt_nodes", deadline=None, derandomize=True)
 settings.load_profile("mt_nodes")
+gc.disable()  # while tests are collected: what comes then stays
 
 #: The longest, in this order, those that wait beside those that compute: begun last, one of them would keep a single
 #: worker busy when the others are done.
@@ -71,6 +75,7 @@ def _mixed(files: list[Path]) -> dict[Path, float]:
 def pytest_collection_finish() -> None:
     """Leave ten thousand tests and all modules out of what the garbage collector looks through."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)

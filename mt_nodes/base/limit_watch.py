@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mt_nodes.base.control_group import ControlGroup
-from mt_nodes.base.process_tree import descendants_of, processes, reap, signal_all
+from mt_nodes.base.process_tree import descendants_of, processes, read_process_file, reap, signal_all
 
 #: Exit code of a supervisor whose command reached a limit.
 LIMIT_REACHED = 113
@@ -31,6 +31,8 @@ _MB = 1_000_000
 #: Weight of a group that nobody has given one (CGROUP_WEIGHT_DFL), which is that of niceness 0.
 DEFAULT_WEIGHT = 100
 _LARGEST_NICENESS = 19
+#: Made once: see :func:`read_process_file`.
+_LOAD = Path("/proc/loadavg")
 
 
 def memory_limit_mb(memory_mb: float) -> float:
@@ -134,7 +136,7 @@ class LimitWatch:
 
     def _is_time_to_count(self) -> bool:
         """Return whether a second is over, or a quarter of the limit's processes may have come since the last time."""
-        last_pid = int(Path("/proc/loadavg").read_text().split()[-1])
+        last_pid = int(_LOAD.read_text().split()[-1])
         now_s = time.monotonic()
         if now_s < self._count_s and 0 <= last_pid - self._counted_pid < self._processes / 4:
             return False
@@ -163,7 +165,7 @@ def _tasks_of(uid: int) -> int:
 
 def _resident_mb(pid: int) -> float:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / _MB
+        return int(read_process_file(pid, "statm").split()[1]) * os.sysconf("SC_PAGE_SIZE") / _MB
     except (OSError, IndexError):  # it has just ended
         return 0.0
 
@@ -171,7 +173,7 @@ def _resident_mb(pid: int) -> float:
 def _proportional_mb(pid: int) -> float:
     """Return the memory of a process, what it shares with others divided among them; all of it where nothing tells."""
     try:
-        rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        rows = read_process_file(pid, "smaps_rollup").splitlines()
         return next(int(row.split()[1]) for row in rows if row.startswith("Pss:")) * 1024 / _MB
     except (OSError, StopIteration):
         return _resident_mb(pid)

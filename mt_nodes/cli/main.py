@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from mt_nodes import __version__
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode, MtError, UsageError, suggest
+from mt_nodes.base.garbage import spare_modules
 from mt_nodes.cli import completion
 from mt_nodes.cli.options import add_common
 from mt_nodes.cli.supervision import refuse_exit, stdout_is_closed, supervised
@@ -110,6 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return _exit_code_of(argv)(_run(argv))
+    spare_modules()
     if completion.is_asked_for(sys.argv, os.environ):
         completion.complete(_parser(_verb_first(completion.typed_words(os.environ)))[0], HIDDEN)
     return supervised(lambda: _run(sys.argv[1:]), _exit_code_of(sys.argv[1:]))

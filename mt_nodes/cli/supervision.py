@@ -28,10 +28,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
-from mt_nodes.base.process_tree import descendants_of, reap
+from mt_nodes.base.garbage import end_process
+from mt_nodes.base.process_tree import descendants_of, read_process_file, reap
 from mt_nodes.base.subreaper import PR_SET_PDEATHSIG, end_by_signal
 
 #: How a library that gets no memory ends the process: it uses the null pointer, calls abort(), or, OpenBLAS without
@@ -102,8 +102,8 @@ def _spins(since: _Effort, now: _Effort) -> bool:
 
 def _effort(pid: int, limit: int) -> tuple[_Effort, int]:
     """Return the effort of a process so far, and how many bytes of address space the limit leaves it."""
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    stat = read_process_file(pid, "stat").rpartition(")")[2].split()
+    status = read_process_file(pid, "status").splitlines()
     waits = next(line for line in status if line.startswith("voluntary_ctxt_switches"))
     minor_faults, size = stat[7], stat[20]
     return _Effort((minor_faults, size, waits), int(stat[11]), int(stat[12])), limit - int(size)
@@ -121,7 +121,9 @@ _WATCH_S = 1.0
 
 
 def supervised(command: Callable[[], int], exit_code: Callable[[int], int] = int) -> int:
-    """Run a command in a child process, and return its exit code there; this process ends here as the child does.
+    """Run a command in a child process, which ends with its exit code, and this process as the child does.
+
+    Returns only where there is no child: the exit code of that.
 
     ``exit_code``: what this process ends with instead of an exit code.
 
@@ -136,7 +138,7 @@ def supervised(command: Callable[[], int], exit_code: Callable[[int], int] = int
         child = os.fork()
     except OSError as error:
         print(f"mt: cannot start a process: {error.strerror}", file=sys.stderr)
-        return int(ExitCode.INFRASTRUCTURE)
+        return exit_code(int(ExitCode.INFRASTRUCTURE))
     if child:
         limit = address_space_limit()
         came: set[int] = set()
@@ -144,7 +146,7 @@ def supervised(command: Callable[[], int], exit_code: Callable[[int], int] = int
         os._exit(exit_code(_exit_code(status, returned, limit, came)))  # the child runs the exit handlers
     _end_with(parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return _work(command, returned)
+    return end_process(_work(command, returned))
 
 
 def _work(command: Callable[[], int], returned: mmap.mmap) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -46,12 +46,14 @@ class SeriesWindow:
         stamp_ns: (N,) of the inputs. changed: (N,) whether the follow-up arm received a follow-up.
         source, followup: outputs of each arm; the source's steering is as expected of the follow-up, with the opposite
             sign where left and right are swapped.
+        measured: by name, what the check measured of each pair of answers: (N,), NaN where an arm did not answer.
     """
 
     stamp_ns: npt.NDArray[np.int64]
     changed: Flags
     source: ArmSeries
     followup: ArmSeries
+    measured: Mapping[str, Numbers] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.stamp_ns)

@@ -108,18 +108,22 @@ def grown(detections: Detections) -> Detections:
     return replace(detections, size_m=detections.size_m + by_m)
 
 
-def accounted_for(boxes: Detections, around: Polygons, most: int) -> Floats:
+def accounted_for(boxes: Detections, around: Polygons, most: int, enough: float = 1.0) -> Floats:
     """Return the share of each footprint (K,) that neighbours account for, 0..1; 1 for a box without size.
 
     Neighbours are at most ``most`` obstacles whose surroundings (M,) are connected, beginning with those that contain
-    most of the box.
+    most of the box. Of a share that is ``enough``, what one neighbour accounts for may be all that is counted.
     """
     own, tree = footprints(boxes), shapely.STRtree(around)
     area = shapely.area(own)
     shares = np.where(area > 0.0, 0.0, 1.0)
     # The common case, found quickly: a box lies within the surroundings of its obstacle.
     shares[tree.query(own, predicate="covered_by")[0]] = 1.0
-    for row in np.flatnonzero(shares < 1.0):
+    left = np.flatnonzero(shares < 1.0)
+    rows, near = tree.query(own[left], predicate="intersects")
+    alone = shapely.area(shapely.intersection(own[left[rows]], around[near])) / area[left[rows]]
+    np.maximum.at(shares, left[rows], alone)
+    for row in np.flatnonzero(shares < enough):
         near = around[tree.query(own[row], predicate="intersects")]
         shares[row] = shapely.area(shapely.intersection(own[row], _together(own[row], near, most))) / area[row]
     return shares
@@ -149,7 +153,7 @@ def newly_covered(obstacles: Detections, covering: Detections, known: Polygons, 
     for row, own in enumerate(footprints(obstacles)):
         near = tree.query(own, predicate="intersects")
         near = near[(covering.label[near] == obstacles.label[row]) | (not same_class)]
-        alike = accounted_for(covering.take(near), around[[row]], 1) >= 0.5
+        alike = accounted_for(covering.take(near), around[[row]], 1, 0.5) >= 0.5
         cover = np.where(alike, boxes[near], shapely.difference(boxes[near], known[near]))
         shares[row] = shapely.area(shapely.intersection(own, shapely.union_all(cover))) / max(shapely.area(own), 1e-9)
     return shares

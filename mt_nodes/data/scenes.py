@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -174,6 +173,8 @@ def picture(image: Image) -> Floats | None:
     """Return an image as a small grey picture (H, W), 0 to 1; None if it cannot be read."""
     pixels = image.pixels
     if image.compressed is not None:
+        import cv2  # a drive without compressed pictures needs no OpenCV
+
         coded = np.frombuffer(image.compressed, dtype=np.uint8)
         decoded = cv2.imdecode(coded, cv2.IMREAD_REDUCED_GRAYSCALE_8) if len(coded) else None
         if decoded is None:

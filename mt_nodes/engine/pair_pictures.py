@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.outputs import Path as OutputPath
-from mt_nodes.data.transforms import UnknownTransform, move
+from mt_nodes.data.transforms import Matrix, UnknownTransform, move
+from mt_nodes.engine.output_lines import joined, lines_of, occupied_outlines
 from mt_nodes.engine.pair_view import PairView
 from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.free_space_checks import FreeSpaceCheck
 from mt_nodes.relations.checks.obstacles import ObstacleComparison
 from mt_nodes.relations.checks.path_checks import expected_places, resampled
 
@@ -44,11 +47,12 @@ def write_view(
     """Write the arrays, everything in the frame of the check's region; without a region, in the source cloud's."""
     frame = next((cloud.frame_id for cloud in (*source.clouds, *source.radars)), "")
     arrays: Arrays = {}
-    if isinstance(check, ObstacleComparison):
+    if isinstance(check, (ObstacleComparison, FreeSpaceCheck)):
         region = check.region.resolve(source)
         frame = region.frame_id
         arrays["region"] = _outline(region.geometry)
-        arrays["keep"] = _outline(region.buffered(-check.keep_inset_m))
+        if isinstance(check, ObstacleComparison):
+            arrays["keep"] = _outline(region.buffered(-check.keep_inset_m))
     for name, bundle in (("source", source), ("followup", followup)):
         arrays[f"{name}_xyz"] = _points([(c, c.xyz) for c in (*bundle.clouds, *bundle.radars)], bundle, frame)
     sent = {cloud.topic: cloud for cloud in (*followup.clouds, *followup.radars)}
@@ -60,7 +64,7 @@ def write_view(
     arrays["added_xyz"] = _points(added, source, frame)
     for name, output in zip(("source", "followup"), outputs, strict=True):
         shown = output.detections if output.detections is not None else output.tracks
-        arrays |= _boxes(name, shown, source, frame)
+        arrays |= {**_boxes(name, shown, source, frame), **_on_ground(name, output, source, frame)}
     for name in ("lost_at", "gained_at"):
         arrays[name] = np.array([place[:2] for place in detail.get(name, [])], dtype=np.float64).reshape(-1, 2)
     arrays |= _images(source, followup, outputs, effects, detail)
@@ -99,41 +103,50 @@ def _images(
     scale = min(1.0, _WIDEST_PX / max(picture.shape[1] for picture in shown))
     for name, picture, output in zip(("source", "followup"), shown, outputs, strict=True):
         arrays[f"{name}_image"] = _jpeg(picture, scale)
-        boxes = np.empty((0, 4)) if output.boxes is None else output.boxes.box_px
-        arrays[f"{name}_px"] = boxes * scale
+        parts = [part for part in (output.boxes, output.signals) if part is not None]
+        arrays[f"{name}_px"] = np.concatenate([np.empty((0, 4)), *(part.box_px * scale for part in parts)])
+        arrays[f"{name}_px_labels"] = np.concatenate([np.empty(0, np.str_), *(part.label for part in parts)])
     for name in ("lost_px", "gained_px"):
         arrays[name] = np.array([row[:4] for row in detail.get(name, [])], dtype=np.float64).reshape(-1, 4) * scale
     added = [box.box_px for box in effects.image_boxes if box.topic == followup.images[0].topic]
     arrays["added_px"] = np.array(added, dtype=np.float64).reshape(-1, 4) * scale
     sizes = [(picture.shape[0], picture.shape[1]) for picture in shown]
-    before, after = (output.path for output in outputs)
-    for name, path, bundle, size in (("source", before, source, sizes[0]), ("followup", after, followup, sizes[1])):
-        places = None if path is None else path.pose[:, :2]
-        arrays[f"{name}_path_px"] = _on_the_road(path, places, bundle, size) * scale
-    try:
-        places = None if before is None else expected_places(before, effects, followup)
-    except UnknownTransform:
-        places = None
-    arrays["expected_path_px"] = _on_the_road(before, places, followup, sizes[1]) * scale
+    for name, output, bundle, size in zip(("source", "followup"), outputs, (source, followup), sizes, strict=True):
+        lines = [_on_the_road(frame, places, bundle, size) * scale for frame, places in lines_of(output)]
+        arrays[f"{name}_lines_px"] = joined(line for line in lines if len(line))
+    arrays["expected_lines_px"] = _expected_path(outputs[0].path, effects, followup, sizes[1]) * scale
     return arrays
 
 
-def _on_the_road(
-    path: OutputPath | None, places: npt.NDArray[Any] | None, bundle: Bundle, size: tuple[int, int]
+def _expected_path(
+    path: OutputPath | None, effects: Effects, followup: Bundle, size: tuple[int, int]
 ) -> npt.NDArray[np.float64]:
-    """Return where in a bundle's first image (height, width) places (K, 2) of a path lie, as pixels (N, 2).
+    """Return where in the follow-up's image the source's path is expected, as pixels (N, 2)."""
+    if path is None:
+        return np.empty((0, 2))
+    try:
+        places = expected_places(path, effects, followup)
+    except UnknownTransform:
+        return np.empty((0, 2))
+    return _on_the_road(path.frame_id, places, followup, size)
 
-    They are taken for places on the ground of the path's own frame. None are returned where the camera is not known,
+
+def _on_the_road(
+    frame: str, places: npt.NDArray[Any], bundle: Bundle, size: tuple[int, int]
+) -> npt.NDArray[np.float64]:
+    """Return where in a bundle's first image (height, width) places (K, 2) of a line lie, as pixels (N, 2).
+
+    They are taken for places on the ground of the line's own frame. None are returned where the camera is not known,
     and not-a-number where it does not look.
     """
     from mt_nodes.world.camera.model import CameraModel, rectified
 
     image = bundle.images[0]
     info = next((info for info in bundle.camera_infos if info.frame_id == image.frame_id), None)
-    if path is None or places is None or len(places) < 2 or not np.isfinite(places).all() or info is None:
+    if len(places) < 2 or not np.isfinite(places).all() or info is None:
         return np.empty((0, 2))
     try:
-        to_camera = bundle.transforms.lookup(image.frame_id, path.frame_id)
+        to_camera = bundle.transforms.lookup(image.frame_id, frame)
         camera = CameraModel.of(info, size, rectified(image.topic))
     except (UnknownTransform, UsageError):
         return np.empty((0, 2))
@@ -164,12 +177,34 @@ def _points(parts: list[tuple[Cloud, npt.NDArray[Any]]], bundle: Bundle, frame: 
 
 
 def _boxes(name: str, detections: Detections | None, bundle: Bundle, frame: str) -> Arrays:
-    if detections is None or not len(detections):
+    way = None if detections is None else _to_picture(detections.frame_id, bundle, frame)
+    if detections is None or way is None:
         return {f"{name}_boxes": np.empty((0, 7)), f"{name}_labels": np.empty(0, dtype=np.str_)}
     if detections.frame_id != frame:
-        detections = moved(detections, bundle.transforms.lookup(frame, detections.frame_id), frame)
+        detections = moved(detections, way, frame)
     boxes = np.column_stack([detections.center_m, detections.size_m, detections.yaw_rad])
     return {f"{name}_boxes": boxes, f"{name}_labels": detections.label}
+
+
+def _on_ground(name: str, output: Output, bundle: Bundle, frame: str) -> Arrays:
+    """Return the lines of an output, and the outlines of what it holds for occupied, in the picture's frame."""
+
+    def here(lines: Iterable[tuple[str, npt.NDArray[Any]]]) -> npt.NDArray[np.float64]:
+        sound = [(frame_id, line) for frame_id, line in lines if len(line) > 1 and np.isfinite(line).all()]
+        ways = [(_to_picture(frame_id, bundle, frame), line) for frame_id, line in sound]
+        return joined(move(way, np.pad(line, ((0, 0), (0, 1))))[:, :2] for way, line in ways if way is not None)
+
+    grid = output.free_space
+    rings = () if grid is None or grid.broken else ((grid.frame_id, ring) for ring in occupied_outlines(grid))
+    return {f"{name}_lines": here(lines_of(output)), f"{name}_occupied": here(rings)}
+
+
+def _to_picture(frame_id: str, bundle: Bundle, frame: str) -> Matrix | None:
+    """Return the way (4, 4) into the frame of the picture; None: there is no picture of the ground, or no way."""
+    try:
+        return bundle.transforms.lookup(frame, frame_id) if frame else None
+    except UnknownTransform:
+        return None
 
 
 def _outline(geometry: Any) -> npt.NDArray[np.float64]:

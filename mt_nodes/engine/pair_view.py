@@ -28,6 +28,7 @@ WITHOUT_REGION_M = 40.0
 SHAPES: dict[str, tuple[int, ...]] = {
     **{"source_xyz": (3,), "followup_xyz": (3,), "added_xyz": (3,), "source_boxes": (7,), "followup_boxes": (7,)},
     **{"source_labels": (), "followup_labels": (), "lost_at": (2,), "gained_at": (2,), "region": (2,), "keep": (2,)},
+    **{"source_lines": (2,), "followup_lines": (2,), "source_occupied": (2,), "followup_occupied": (2,)},
     **{
         "source_image": (),
         "followup_image": (),
@@ -35,10 +36,12 @@ SHAPES: dict[str, tuple[int, ...]] = {
         "followup_px": (4,),
         "lost_px": (4,),
         "gained_px": (4,),
+        "source_px_labels": (),
+        "followup_px_labels": (),
         "added_px": (4,),
-        "source_path_px": (2,),
-        "followup_path_px": (2,),
-        "expected_path_px": (2,),
+        "source_lines_px": (2,),
+        "followup_lines_px": (2,),
+        "expected_lines_px": (2,),
     },
 }
 
@@ -52,10 +55,13 @@ class PairView:
         source_boxes, followup_boxes: (M, 7) x, y, z, length, width, height, yaw; the labels (M,) go with them.
         lost_at, gained_at: (K, 2) centres of obstacles that only one arm saw.
         region, keep: polygons (P, 2).
+        source_lines, followup_lines: (N, 2) lanes, paths and predicted paths, one after the other, NaN between two.
+        source_occupied, followup_occupied: (N, 2) outlines of what is occupied, likewise.
         source_image, followup_image: bytes (B,) of a JPEG each, of a stack with cameras.
         source_px, followup_px, lost_px, gained_px, added_px: boxes (M, 4) in it, x0 y0 x1 y1 in its pixels.
-        source_path_px, followup_path_px, expected_path_px: (N, 2) x y of paths in it, NaN where it shows none; the
-            last is where the source's is expected in the follow-up.
+        source_px_labels, followup_px_labels: (M,) classes of the arms' boxes, and states of traffic lights.
+        source_lines_px, followup_lines_px, expected_lines_px: (N, 2) x y of paths and lanes in it, NaN where it shows
+            none; the last is where the source's path is expected in the follow-up.
     """
 
     source_xyz: Floats
@@ -69,16 +75,22 @@ class PairView:
     gained_at: Floats
     region: Floats
     keep: Floats
+    source_lines: Floats
+    followup_lines: Floats
+    source_occupied: Floats
+    followup_occupied: Floats
     source_image: npt.NDArray[np.uint8]
     followup_image: npt.NDArray[np.uint8]
     source_px: Floats
     followup_px: Floats
     lost_px: Floats
     gained_px: Floats
+    source_px_labels: Texts
+    followup_px_labels: Texts
     added_px: Floats
-    source_path_px: Floats
-    followup_path_px: Floats
-    expected_path_px: Floats
+    source_lines_px: Floats
+    followup_lines_px: Floats
+    expected_lines_px: Floats
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> PairView:

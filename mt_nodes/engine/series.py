@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mt_nodes.base.errors import PluginError
+from mt_nodes.base.errors import MtError, PluginError
+from mt_nodes.base.plugins import name_errors
 from mt_nodes.data.arm_series import ANSWER_MS, ArmSeries, SeriesWindow
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
@@ -18,12 +19,11 @@ from mt_nodes.data.outputs import Control, Diagnostics
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, failures, guarded, judge_for, unmet_condition
-from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.checks.sequence import PairMeasure, SequenceCheck
 from mt_nodes.relations.relation import Relation
 
 #: What has another sign in a mirror.
 _TURNING = ("steering_rad", "yaw_rate_radps")
-_ARMS = ("source", "followup")
 FinalDiagnostics = tuple[Diagnostics | None, Diagnostics | None]
 """What source and follow-up arm told of errors after their last answers."""
 NO_DIAGNOSTICS: FinalDiagnostics = (None, None)
@@ -85,19 +85,36 @@ class _Collected:
         self.scene = first.scene
         self.failed = self.broken = self.nothing = ""
         self._stamps, self._changed = array("q"), array("b")
-        self._arms = tuple(_Arm(check.reads) for _ in _ARMS)
+        self._arms = _Arm(check.reads), _Arm(check.reads)
+        self._measured = {name: array("d") for name in check.measures}
+        self._measure: PairMeasure | None = None
         self._cuts = [0]
 
     def cut(self) -> None:
         if len(self._stamps) > self._cuts[-1]:
             self._cuts.append(len(self._stamps))
+            self._measure = None
 
     def add(self, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects | None) -> None:
         self._stamps.append(bundle.stamp_ns)
+        if self._measured:
+            for column, value in zip(self._measured.values(), self._values(bundle, answers, effects), strict=True):
+                column.append(value)
         self._changed.append(effects is not None)
         mirrored = effects is not None and effects.mirrored
         for arm, answer, sign in zip(self._arms, answers, (-1.0 if mirrored else 1.0, 1.0), strict=True):
             arm.add(answer, sign)
+
+    def _values(self, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects | None) -> Sequence[float]:
+        if any(answer.status is not AnswerStatus.ANSWERED for answer in answers):
+            return [np.nan] * len(self._measured)
+        try:
+            with name_errors(self.check, "measure"):
+                self._measure = self._measure or self.check.measure()
+                return self._measure(answers[0].output, answers[1].output, effects or Effects(), bundle)
+        except MtError as error:
+            self.failed = self.failed or f"bundle {bundle.index}: {error}"
+            return [np.nan] * len(self._measured)
 
     def end(self, final_diagnostics: FinalDiagnostics) -> None:
         for arm, diagnostics in zip(self._arms, final_diagnostics, strict=True):
@@ -110,7 +127,9 @@ class _Collected:
             SeriesWindow(
                 np.array(self._stamps[part], dtype=np.int64),
                 np.array(self._changed[part], dtype=bool),
-                *(arm.course(part) for arm in self._arms),
+                self._arms[0].course(part),
+                self._arms[1].course(part),
+                {name: np.array(column[part]) for name, column in self._measured.items()},
             )
             for part in rows
         )

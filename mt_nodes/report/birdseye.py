@@ -56,25 +56,26 @@ class _Canvas(NamedTuple):
 def draw(view: PairView) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the points in it as pixels)."""
     none = np.empty((0, 3))
-    source = _picture(view, view.source_xyz, none, view.source_boxes, view.source_labels, BLUE)
-    followup = _picture(view, view.followup_xyz, view.added_xyz, view.followup_boxes, view.followup_labels, ORANGE)
-    return source, followup
+    return _picture(view, "source", none, BLUE), _picture(view, "followup", view.added_xyz, ORANGE)
 
 
-def _picture(view: PairView, xyz: Floats, added: Floats, boxes: Floats, labels: Texts, colour: str) -> str:
+def _picture(view: PairView, arm: str, added: Floats, colour: str) -> str:
+    xyz, boxes, labels = (getattr(view, f"{arm}_{name}") for name in ("xyz", "boxes", "labels"))
+    lines, occupied = getattr(view, f"{arm}_lines"), getattr(view, f"{arm}_occupied")
     canvas = _Canvas.of(view.window)
     width, height = canvas.size
     dark = LIGHT_BLUE if colour == BLUE else colour
     style = (
-        f".box{{fill:none;stroke:{colour};stroke-width:2}}.mark{{fill:none;stroke-width:3.2}}"
+        f".box,.way{{fill:none;stroke:{colour};stroke-width:2}}.cells{{fill:{colour};opacity:.35}}"
+        f".mark{{fill:none;stroke-width:3.2}}"
         f".mark.lost{{stroke:{VERMILLION}}}.mark.gained{{stroke:{GREEN}}}.under{{stroke:#fff;stroke-width:6.5;opacity:.85}}"
         f"text.lost{{fill:#a03c00;font-weight:700}}text.gained{{fill:#00674b;font-weight:700}}"
-        f"@media (prefers-color-scheme:dark){{.box{{stroke:{dark}}}.under{{stroke:#15181c}}"
+        f"@media (prefers-color-scheme:dark){{.box,.way{{stroke:{dark}}}.cells{{fill:{dark}}}.under{{stroke:#15181c}}"
         f"text.lost{{fill:#ff9a5c}}text.gained{{fill:#4fd1a5}}}}"
     )
     clip = f'<clipPath id="c"><rect width="{number(width)}" height="{number(height)}"/></clipPath>'
     ground = (*_grid(canvas), _points(canvas, xyz, added), *_few(canvas, added))
-    inner = (*ground, *_zones(canvas, view), *_boxes(canvas, boxes))
+    inner = (*ground, *_lines(canvas, lines, occupied), *_zones(canvas, view), *_boxes(canvas, boxes))
     marked = (*_marks(canvas, view), *_labels(canvas, view, boxes, labels, "" if colour == BLUE else " lost"))
     body = f'<g transform="translate({_LEFT} 0)">{clip}<g clip-path="url(#c)">{"".join((*inner, *marked))}</g>'
     parts = [body, *_axes(canvas), "</g>"]
@@ -140,6 +141,14 @@ def _zones(canvas: _Canvas, view: PairView) -> Iterator[str]:
     for polygon, dashes in ((view.region, ""), (view.keep, ' stroke-dasharray="5 4"')):
         if len(polygon):
             yield f'<path class="line"{dashes} d="{path(canvas.places(polygon), closed=True)}"/>'
+
+
+def _lines(canvas: _Canvas, lines: Floats, occupied: Floats) -> Iterator[str]:
+    """Yield what is occupied, a hole in it left out, and lanes and paths."""
+    if len(occupied):
+        yield f'<path class="cells" fill-rule="evenodd" d="{path(canvas.places(occupied))}"/>'
+    if len(lines):
+        yield f'<path class="way" d="{path(canvas.places(lines))}"/>'
 
 
 def _boxes(canvas: _Canvas, boxes: Floats) -> Iterator[str]:

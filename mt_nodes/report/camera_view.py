@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import base64
+from html import escape
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.engine.pair_view import Floats, PairView
+from mt_nodes.engine.pair_view import Floats, PairView, Texts
 from mt_nodes.report.picture_colours import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
 from mt_nodes.report.svg_parts import data_uri, document, number, path
 
@@ -20,6 +21,8 @@ Mark = tuple[Floats, str, str]
 Line = tuple[Floats, str, str]
 #: Width of a picture in units of the SVG, and the shapes of marks in those.
 _WIDTH = 520.0
+#: Height of a line of text, and room for a class.
+_LINE, _NAME = 12.0, 60.0
 _CROSS, _PLUS = "M-10-10l20 20M10-10l-20 20", "M-12 0h24M0-12v24"
 
 
@@ -27,15 +30,20 @@ def draw(view: PairView) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the pictures in it as pixels)."""
     # Lost boxes are marked where the follow-up should show them, which may be elsewhere, as in a mirror.
     marks = ((view.lost_px, _CROSS, VERMILLION), (view.gained_px, _PLUS, GREEN))
-    before = ((view.source_path_px, BLUE, ""),)
-    after = ((view.followup_path_px, ORANGE, ""), (view.expected_path_px, BLUE, "6 4"))
+    before = ((view.source_lines_px, BLUE, ""),)
+    after = ((view.followup_lines_px, ORANGE, ""), (view.expected_lines_px, BLUE, "6 4"))
     found = ((view.followup_px, ORANGE, ""), (view.added_px, PURPLE, "2 3"))
-    source = _picture(view.source_image, ((view.source_px, BLUE, ""),), before)
-    return source, _picture(view.followup_image, found, after, marks)
+    names = (view.source_px, view.source_px_labels), (view.followup_px, view.followup_px_labels)
+    source = _picture(view.source_image, ((view.source_px, BLUE, ""),), before, names[0])
+    return source, _picture(view.followup_image, found, after, names[1], marks)
 
 
 def _picture(
-    jpeg: npt.NDArray[np.uint8], boxes: tuple[Line, ...], paths: tuple[Line, ...], marks: tuple[Mark, ...] = ()
+    jpeg: npt.NDArray[np.uint8],
+    boxes: tuple[Line, ...],
+    paths: tuple[Line, ...],
+    names: tuple[Floats, Texts],
+    marks: tuple[Mark, ...] = (),
 ) -> str:
     data = np.asarray(jpeg, np.uint8)
     height, width = _size(data)
@@ -47,7 +55,23 @@ def _picture(
     parts += [_line(way * scale, colour, dashes) for way, colour, dashes in paths if len(way)]
     for places, shape, colour in marks:
         parts += [_mark(x, y, shape, colour) for x, y in ((places[:, :2] + places[:, 2:]) / 2.0 * scale).tolist()]
+    parts += _names(names[0] * scale, names[1])
     return data_uri(document(_WIDTH, height * scale, parts))
+
+
+def _names(boxes: Floats, labels: Texts) -> list[str]:
+    """Return the class of each box (M, 4) above it, or below where there is no room; of those that overlap the first.
+
+    Old results have none.
+    """
+    taken: list[tuple[float, float]] = []
+    texts = []
+    for (x0, y0, _, y1), label in zip(boxes.tolist(), labels.tolist(), strict=False):
+        y = y0 - 4.0 if y0 > _LINE + 4.0 else y1 + _LINE
+        if all(abs(y - y_) > _LINE or abs(x0 - x_) > _NAME for x_, y_ in taken):
+            taken.append((x0, y))
+            texts.append(f'<text class="halo wide" x="{number(x0)}" y="{number(y)}">{escape(label)}</text>')
+    return texts
 
 
 def _size(jpeg: npt.NDArray[np.uint8]) -> tuple[int, int]:

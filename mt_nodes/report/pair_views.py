@@ -28,9 +28,12 @@ _MIN_STEP_M = 0.001
 _MAX_STEPS = np.iinfo(np.int16).max
 _IN_PICTURE = (
     *("source_px", "followup_px", "lost_px", "gained_px", "added_px"),
-    *("source_path_px", "followup_path_px", "expected_path_px"),
+    *("source_lines_px", "followup_lines_px", "expected_lines_px"),
 )
-_ON_GROUND = ("source_boxes", "followup_boxes", "lost_at", "gained_at", "region", "keep")
+_ON_GROUND = (
+    *("source_boxes", "followup_boxes", "lost_at", "gained_at", "region", "keep"),
+    *("source_lines", "followup_lines", "source_occupied", "followup_occupied"),
+)
 
 
 def shown(results_dir: Path, text: str, *, turning: bool = True) -> dict[str, Any]:
@@ -85,6 +88,7 @@ def packed_view(view: PairView) -> str:
     """
     header: dict[str, Any] = {
         "labels": {arm: getattr(view, f"{arm}_labels").tolist() for arm in ("source", "followup")},
+        "px_labels": {arm: getattr(view, f"{arm}_px_labels").tolist() for arm in ("source", "followup")},
         "window": view.window,
     }
     arrays: dict[str, npt.NDArray[Any]] = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.random  # which NumPy imports late: in each process forked anew
 
 from mt_nodes.base import plugins
 from mt_nodes.base.environment import keep_freed_memory, without_secrets

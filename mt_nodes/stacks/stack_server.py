@@ -7,6 +7,7 @@ it starts within milliseconds and is as good as a new one. It reports the exit c
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -14,6 +15,7 @@ import signal
 import socket
 import sys
 
+from mt_nodes.base.garbage import end_process
 from mt_nodes.stacks.shared_channel import SharedChannel
 from mt_nodes.stacks.stack_host import serve
 
@@ -25,14 +27,15 @@ OURS = "mt_nodes."
 
 
 def main(number: int) -> None:
-    """Serve requests from a socket until its other end is closed; also returns in each forked process."""
+    """Serve requests from a socket until its other end is closed; a forked process ends in here."""
     control = socket.socket(fileno=number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the other end of its socket
     codes: dict[int, int | None] = {}
+    gc.freeze()  # garbage collection would copy shared pages
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
         if not data:
-            return None
+            return
         request = json.loads(data)
         _reap(codes)
         if "pid" in request:
@@ -43,7 +46,8 @@ def main(number: int) -> None:
         pid = os.fork()
         if not pid:
             control.close()
-            return _host(*descriptors)
+            _host(*descriptors)
+            end_process(0)
         codes[pid] = None
         handle = os.pidfd_open(pid)
         socket.send_fds(control, [json.dumps(pid).encode()], [handle])

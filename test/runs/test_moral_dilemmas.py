@@ -423,6 +423,7 @@ def test_a_file_of_ones_own_is_read_and_written_back(tmp_path: Path, pool: tuple
     ("text", "says"),
     [
         ("a: 3", "a: got 3, expected a mapping of first, second"),
+        ("' ': {first: [adult], second: [adult]}", "got ' ' as the name of a dilemma, expected a word or more"),
         ("a: {first: [adult]}", "a: missing second"),
         ("a: {first: adult, second: [adult]}", r"a.first: got 'adult', expected a list of members"),
         ("a: {first: [bear], second: [adult]}", r"a.first\[0\].kind: got 'bear', which does not exist"),

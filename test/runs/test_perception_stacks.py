@@ -16,6 +16,9 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.engine.followups import FollowupPlan
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
+from mt_nodes.engine.series import Series
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.stacks.callable_host import CallableHost
@@ -47,7 +50,7 @@ CAMERA = (
     "light_found_red",
     "light_found_green",
 )
-#: Relation and a fault that it finds: one at least for each check. The detector's faults reach what lies behind it.
+#: Every relation and a fault that it finds. The faults of detector and camera stack reach what lies behind them.
 FOUND = (
     ("noise_outside_roi_1000_tracks", "z_range_from_cloud"),
     ("noise_outside_roi_100_track_ids", "track_ids_hashed"),
@@ -56,10 +59,16 @@ FOUND = (
     ("points_dropped_10_percent_predictions", "predicted_along_yaw"),
     ("noise_outside_roi_1000_occupied", "cells_cleared_by_far_returns"),
     ("noise_outside_roi_1000_free", "grid_index_wrap"),
+    ("fog_keeps_occupied_near", "intensity_threshold"),
+    ("jpeg_quality_50_lane_lines", "compressed_picture_dropped"),
     ("brightness_raised_lane_lines", "brightness_by_mean"),
+    ("rain_camera_lane_lines", "paint_above_fixed_brightness"),
     ("image_mirrored_lane_lines", "left_columns_lost"),
     ("exposure_one_stop_down_signals", "lamp_brightness_fixed"),
+    ("jpeg_quality_40_signals", "compressed_picture_dropped"),
+    ("rain_camera_signals", "unsharp_picture_dropped"),
     ("light_found_red", "colours_swapped"),
+    ("light_found_green", "colours_swapped"),
 )
 STACK = {**dict.fromkeys(LIDAR, "reference_perception"), **dict.fromkeys(CAMERA, "reference_road_camera")}
 
@@ -122,7 +131,23 @@ def test_a_planted_fault_violates_the_relation(name: str, fault: str) -> None:
     assert Outcome.VIOLATED in [judgement.outcome for judgement in judgements(name, fault)]
 
 
-def test_every_fault_behind_detection_is_found() -> None:
+def test_an_id_that_is_switched_in_the_course_of_a_drive_is_found() -> None:
+    relation = load_relation("noise_outside_roi_100_ids_over_time")
+    pipeline, bundles = MutationPipeline(relation.mutate, 0, relation.id), tuple(generate_drive(20, 1))
+    followups = [pipeline.derive(bundle) for bundle in bundles]
+    for fault, outcome in (("", Outcome.HOLDS), ("grid_index_wrap", Outcome.VIOLATED)):
+        series, offer = Series(), Offer(relation, (relation,))
+        source = answers("reference_perception", bundles, fault)
+        followup = answers("reference_perception", [made.followup.first for made in followups], fault)
+        for bundle, made, *said in zip(bundles, followups, source, followup, strict=True):
+            before, after = (Answer(AnswerStatus.ANSWERED, output) for output in said)
+            series.add(FollowupPlan(offer, made), bundle, (before, after))
+        ((verdict, _),) = series.end()
+        assert verdict.outcome is outcome, verdict.judgement.reason
+
+
+def test_every_relation_and_every_fault_behind_detection_has_its_match() -> None:
+    assert {relation for relation, _ in FOUND} == set(STACK)
     faults = {name for name, cls in plugins.catalogue("faults").items() if cls.stack == "perception"}  # type: ignore[attr-defined]
     assert faults <= {fault for _, fault in FOUND}
 

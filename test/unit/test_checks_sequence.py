@@ -19,7 +19,7 @@ from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.data.arm_series import ANSWER_MS, COMMANDED, ArmSeries, SeriesWindow
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
-from mt_nodes.data.outputs import Control, Diagnostics, Output
+from mt_nodes.data.outputs import Control, Detections, Diagnostics, Output
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
@@ -34,6 +34,7 @@ from mt_nodes.relations.checks.command_series_checks import (
     StopsWithin,
     TurnsWithin,
 )
+from mt_nodes.relations.checks.identity_over_time import TrackIdsKeptOverTime
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.conditions.base import Condition
 from mt_nodes.relations.pipeline import DerivedFollowup
@@ -215,6 +216,7 @@ TABLE: list[tuple[SequenceCheck, ArmSeries, ArmSeries, int, Outcome, float | Non
         HOLDS,
         0.0,
     ),
+    (TrackIdsKeptOverTime(), course(), course(), 0, NOTHING, None),  # nobody is tracked
 ]
 
 
@@ -533,3 +535,55 @@ def test_where_nothing_can_be_made_the_series_says_why() -> None:
     recorder = run(suite(relation("whole", Never(), check=Speeds())), speeds(1, 1, 1, 1), speeds(1, 1, 1, 1))
     verdict = recorder.lines["0/-/whole/0"]
     assert verdict.outcome is NOTHING and verdict.judgement.reason == "there is no car"
+
+
+def tracked(**x_m: float) -> Answer:
+    """An answer with tracks: people ahead, each at a distance, by id."""
+    places = [[x, 0.0, 0.9] for x in x_m.values()]
+    people = Detections.make(
+        "base_link", 0, places, [[0.6, 0.6, 1.8]] * len(places), label=["pedestrian"] * len(places)
+    )
+    return Answer(AnswerStatus.ANSWERED, Output(tracks=replace(people, track_id=np.array([*x_m], dtype=np.str_))))
+
+
+@pytest.mark.parametrize(
+    ("followup", "outcome", "measured"),
+    [
+        # Ids are names.
+        ([{"a": 10.0, "b": 20.0}] * 3, HOLDS, 0.0),
+        # Whoever had id a has id c now, and keeps it: one switch.
+        ([{"a": 10.0, "b": 20.0}, {"c": 10.0, "b": 20.0}, {"c": 10.0, "b": 20.0}], VIOLATED, 1.0),
+        # Two change their ids.
+        ([{"a": 10.0, "b": 20.0}, {"b": 10.0, "a": 20.0}, {"b": 10.0, "a": 20.0}], VIOLATED, 2.0),
+        # Lost for an instant: a switch if another id comes back, none if the same does.
+        ([{"a": 10.0, "b": 20.0}, {"b": 20.0}, {"c": 10.0, "b": 20.0}], VIOLATED, 1.0),
+        ([{"a": 10.0, "b": 20.0}, {"b": 20.0}, {"a": 10.0, "b": 20.0}], HOLDS, 0.0),
+        # A second track on the same person, nearer than the first one: who is tracked has not changed.
+        ([{"a": 10.2, "b": 20.0}, {"a": 10.2, "c": 10.0, "b": 20.0}, {"a": 10.2, "b": 20.0}], HOLDS, 0.0),
+        # Nobody is in both outputs twice.
+        ([{"a": 10.0}, {"b": 30.0}, {"c": 30.0}], NOTHING, None),
+    ],
+)
+def test_identity_switches_are_counted_over_a_series(
+    followup: list[dict[str, float]], outcome: Outcome, measured: float | None
+) -> None:
+    judge = relation("ids", check=TrackIdsKeptOverTime())
+    series, offer = Series(), Offer(judge, (judge,))
+    for bundle, rows in zip(PAIRS, followup, strict=False):
+        series.add(prepared(offer, Effects()), bundle, (tracked(one=10.0, two=20.0), tracked(**rows)))
+    ((verdict, _),) = series.end()
+    assert (verdict.outcome, verdict.judgement.measured) == (outcome, measured), verdict.judgement.reason
+
+
+def test_ids_before_the_arms_settled_are_forgotten_and_what_cannot_be_compared_is_an_error() -> None:
+    judge = relation("ids", check=TrackIdsKeptOverTime())
+    series, offer = Series(), Offer(judge, (judge,))
+    waits = prepared(offer, outcome=Outcome.SETTLING, reason="settling", settling=frozenset({"ids"}))
+    for made, own in ((prepared(offer, Effects()), "a"), (waits, "b"), (prepared(offer, Effects()), "b")):
+        series.add(made, PAIRS[0], (tracked(one=10.0), tracked(**{own: 10.0})))
+    ((verdict, _),) = series.end()
+    assert verdict.outcome is NOTHING, "another stretch begins with other ids"
+    for number in (10.0, float("nan")):
+        series.add(prepared(offer, Effects()), PAIRS[0], (tracked(one=10.0), tracked(a=number)))
+    ((verdict, _),) = series.end()
+    assert verdict.outcome is Outcome.ERROR and "not finite" in verdict.judgement.reason

@@ -22,8 +22,11 @@ from mt_nodes.world.camera.depth_completion import between_beams, colours_of
 from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.guided_upsampling import follow_edges
 from mt_nodes.world.camera.near_hulls import within_hulls
+from mt_nodes.world.camera.upper_edges import UpperEdges, upper_edges
 
 ROWS, COLUMNS = 24, 40
+#: Height of a cell: some 3 cm at 10 m.
+CELL_RAD = 0.0032
 GREY = np.full((ROWS, COLUMNS, 3), 0.3, np.float32)
 SKY_FREE = np.full((ROWS, COLUMNS), np.inf, np.float32)
 
@@ -76,6 +79,14 @@ def street() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return range_m, np.full((1, COLUMNS), 12), continues, light
 
 
+def above(
+    range_m: np.ndarray, top: np.ndarray, continues: np.ndarray, sky: np.ndarray, light: np.ndarray
+) -> np.ndarray:
+    """Ranges with what is above the beams; the background is 80 m away."""
+    far_m = np.full_like(range_m, 80.0)
+    return above_beams(range_m, top, continues, continues, sky, colours_of(light), far_m, CELL_RAD)[0]
+
+
 def test_a_bridge_over_a_lorry_and_the_road_has_the_range_of_the_road() -> None:
     range_m, top, continues, light = street()
     light[3:9] = (0.1, 0.1, 0.12)
@@ -83,7 +94,7 @@ def test_a_bridge_over_a_lorry_and_the_road_has_the_range_of_the_road() -> None:
     light[:3] = 0.95
     sky = np.zeros((ROWS, COLUMNS), bool)
     sky[:3] = True
-    found = above_beams(range_m, top, continues, sky, colours_of(light), np.full_like(range_m, 80.0))
+    found = above(range_m, top, continues, sky, light)
     assert np.isinf(found[:2]).all() and (found[4:8] == 80.0).all(), "no seam above the lorry's side"
     assert (found[10:, 1:18] == 10.0).all()
 
@@ -92,17 +103,13 @@ def test_a_house_behind_a_car_goes_on_above_it() -> None:
     range_m, top, continues, light = street()
     range_m[:], continues[:], light[:, 20:] = 10.0, True, light[:, :20]
     range_m[:, 15:25], continues[:, 15:25], light[12:, 15:25] = 4.0, False, 0.9
-    found = above_beams(
-        range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), colours_of(light), np.full_like(range_m, 80.0)
-    )
+    found = above(range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), light)
     assert (found[1:11] == 10.0).all() and (found[13:, 16:24] == 4.0).all()
 
 
 def test_what_is_measured_stays() -> None:
     range_m, top, continues, light = street()
-    found = above_beams(
-        range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), colours_of(light), np.full_like(range_m, 80.0)
-    )
+    found = above(range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), light)
     assert (found[12:] == range_m[12:]).all()
 
 
@@ -111,8 +118,7 @@ def test_a_lorry_does_not_reach_far_aside_above_the_beams() -> None:
     range_m[:, 8:], continues[:, 8:] = 20.0, False
     light[:12] = (0.5, 0.1, 0.1)
     light[12:, 8:] = 0.9
-    far = np.full_like(range_m, 80.0)
-    found = above_beams(range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), colours_of(light), far)
+    found = above(range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), light)
     assert (found[1:11, 1:12] == 10.0).all() and (found[:12, 20:] == 80.0).all()
 
 
@@ -289,3 +295,46 @@ def test_a_near_wall_without_anything_above_and_a_far_car_stay_as_they_are() -> 
         found, nearest_m, _ = within_hulls(range_m, colours_of(light), ground, 0.0055)
         np.testing.assert_array_equal(found, range_m)
         assert np.isinf(nearest_m).all()
+
+
+def lorry(roof: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Ranges, topmost rows, which go on, light: a dark lorry up to a row, trees nearly as dark beside and over it."""
+    rng = np.random.default_rng(1)
+    range_m, continues = np.full((ROWS, COLUMNS), 60.0, np.float32), np.zeros((1, COLUMNS), bool)
+    range_m[:, 12:28], continues[:, 12:28] = 10.0, True
+    light = np.full((ROWS, COLUMNS, 3), (0.02, 0.04, 0.01), np.float32)
+    light += rng.uniform(0.0, 0.01, (ROWS, COLUMNS, 1)).astype(np.float32)
+    light[roof:, 12:28] = (0.05, 0.02, 0.02)
+    return range_m, np.full((1, COLUMNS), 14), continues, light
+
+
+@pytest.mark.parametrize("roof", [6, 9, 13])
+def test_trees_over_a_lorry_are_as_far_as_those_beside_it_and_the_lorry_ends_at_its_roof(roof: int) -> None:
+    range_m, top, continues, light = lorry(roof)
+    found = above(range_m, top, continues, np.zeros((ROWS, COLUMNS), bool), light)
+    assert (found[roof:14, 12:28] == 10.0).all(), "the lorry up to its roof"
+    assert (found[1 : roof - 1] == 80.0).all(), "no seam in the trees"
+
+
+def edges_of(roof: int, over: int = 0, cell_rad: float = CELL_RAD) -> UpperEdges:
+    """Upper edges of a lorry that is moved aside by some columns."""
+    range_m, top, continues, light = (np.roll(a, over, axis=1) for a in lorry(roof))
+    surface, sky = np.asarray(continues[0], np.int64), np.zeros((ROWS, COLUMNS), bool)
+    surface = np.cumsum(np.abs(np.diff(surface, prepend=surface[0])))
+    return upper_edges(range_m, top, surface, continues[0], sky, colours_of(light), cell_rad)
+
+
+def test_a_thing_has_no_upper_edge_if_the_picture_cuts_it_off_or_it_is_higher_than_vehicles_or_like_a_house() -> None:
+    assert (edges_of(6).row[12:28] == 5).all() and (edges_of(6).row[:12] == -1).all()
+    assert (edges_of(6, over=12).row == -1).all(), "only one side of it is seen"
+    assert (edges_of(6, cell_rad=0.06).row == -1).all(), "0.6 m a row: the edge would be 4.8 m above the returns"
+    assert (edges_of(0).row == -1).all(), "it goes on up to the picture's edge"
+
+
+def test_what_looks_like_the_thing_above_its_edge_may_be_part_of_it() -> None:
+    range_m, top, continues, light = lorry(9)
+    light[4:6, 14:26] = (0.05, 0.02, 0.02)
+    far_m, sky = np.full_like(range_m, 80.0), np.zeros((ROWS, COLUMNS), bool)
+    found, maybe_m = above_beams(range_m, top, continues, continues, sky, colours_of(light), far_m, CELL_RAD)
+    assert (found[4:6, 14:26] == 80.0).all() and (maybe_m[4:6, 14:26] == 10.0).all()
+    assert np.isinf(maybe_m[1:3]).all() and np.isinf(maybe_m[14:]).all()

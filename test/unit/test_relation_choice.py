@@ -43,7 +43,10 @@ def test_a_pattern_stands_for_what_it_matches_and_the_rest_is_named_with_the_rea
     found, names = chosen("noise_*"), {name for name in resources.shipped(FOLDER) if name.startswith("noise_")}
     assert set(found.relations) | set(found.left_out) == names
     of_perception = {f"noise_outside_roi_1000_{what}" for what in ("tracks", "predictions", "occupied", "free")}
-    need_tracks = {"noise_keeps_tracks_100", "noise_outside_roi_100_track_ids"}
+    need_tracks = {
+        "noise_keeps_tracks_100",
+        *(f"noise_outside_roi_100_{what}" for what in ("track_ids", "ids_over_time")),
+    }
     assert set(found.left_out) == {"noise_beside_lane_keeps_current", *need_tracks, *of_perception}
     assert "judges control" in found.left_out["noise_beside_lane_keeps_current"]
     lines = left_out_lines(found.left_out)

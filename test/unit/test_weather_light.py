@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mt_nodes.data.images.codecs import Picture
+from mt_nodes.relations.mutations.joint.air_in_pictures import _cells_of
 from mt_nodes.relations.mutations.joint.particles_in_pictures import Streaks
 from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, beside_sky, reflected
 from mt_nodes.world.camera.depth import DepthMap
@@ -194,3 +195,14 @@ def test_puddles_rest_on_the_road() -> None:
     light.ego_pose = np.array([102.0, 7.0, np.pi / 2.0])
     x, y = light.on_road(np.array([[1.0]], np.float32), np.array([[0.0]], np.float32))
     assert (float(x[0, 0]), float(y[0, 0])) == pytest.approx((102.0 % 32.0, 8.0), abs=1e-4)
+
+
+def test_the_proof_measures_light_not_samples_so_that_a_veil_over_fine_edges_holds() -> None:
+    around, air, passing = road_around(), 0.5, 0.4
+    pixels = np.full((ROWS * CELL_PX, COLUMNS * CELL_PX, 3), 20, np.uint8)
+    pixels[:, ::2] = 230  # every cell is half dark, half bright
+    light = passing * light_of(pixels / 255.0) + (1.0 - passing) * air
+    veiled = np.rint(255.0 * values_of(light)).astype(np.uint8)
+    before, after = (_cells_of(Picture(p, "rgb"), around) for p in (pixels, veiled))
+    assert before == pytest.approx(light_of(np.array([20, 230]) / 255.0).mean(), abs=1e-3)
+    assert after == pytest.approx(passing * before + (1.0 - passing) * air, abs=2e-3)

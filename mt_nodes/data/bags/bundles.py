@@ -22,7 +22,6 @@ from mt_nodes.data.cdr.radar_codec import radar_from_msg
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.ego.ego_track import EgoTrack
-from mt_nodes.data.images.codecs import decode as pictured
 from mt_nodes.data.intensity.sensor_reading import Intensities, SensorBook
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.radar import is_radar
@@ -234,7 +233,7 @@ class BagSource:
             try:
                 message: Any = decode(wire.topic, codec.decode(wire.type, wire.cdr))
                 if self._pictures and isinstance(message, Image):
-                    pictured(message)
+                    _check_picture(message)
                 decoded[kind].append(message)
             except MtError as error:
                 if wire.topic in self._required - self._depth_topics:
@@ -258,6 +257,13 @@ class BagSource:
             truth=self.reader.labels(moment.stamp_ns),
             track=self._track,
         )
+
+
+def _check_picture(image: Image) -> None:
+    """Decode an image. Raises UsageError: it cannot be."""
+    from mt_nodes.data.images.codecs import decode  # a drive without pictures needs no OpenCV
+
+    decode(image)
 
 
 def sensors_of(bag: Path, wanted: Iterable[str], given: Mapping[str, str]) -> list[str]:

@@ -71,9 +71,9 @@ class FreeSpaceCheck(Check):
         places = places[inside & ~_within_volumes(places, before.frame_id, effects, bundle)]
         if not len(places):
             return nothing_to_judge(f"no {self.what} cell in '{region.name}'", "m²")
-        if before.frame_id != after.frame_id:
-            places = _flat(bundle.transforms.lookup(after.frame_id, before.frame_id), places)
-        return self.decide(places, after, before.resolution_m**2)
+        shown = _in_frame(region.frame_id, places, before.frame_id, bundle)
+        places = _in_frame(after.frame_id, places, before.frame_id, bundle)
+        return self.decide(places, after, shown, before.resolution_m**2)
 
     @property
     @abstractmethod
@@ -85,8 +85,11 @@ class FreeSpaceCheck(Check):
         """Return which cells (H, W) of the source are demanded."""
 
     @abstractmethod
-    def decide(self, places: Places, after: FreeSpace, cell_m2: float) -> Judgement:
-        """Judge the follow-up's cells at the places (N, 2), N ≥ 1, of the demanded ones."""
+    def decide(self, places: Places, after: FreeSpace, shown: Places, cell_m2: float) -> Judgement:
+        """Judge the follow-up's cells at the places (N, 2), N ≥ 1, of the demanded ones.
+
+        ``shown``: the same in the frame of the region, for people.
+        """
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class OccupiedCellsKept(FreeSpaceCheck):
         """Return the occupied cells (H, W)."""
         return np.asarray(before.cells >= self.occupied_percent)
 
-    def decide(self, places: Places, after: FreeSpace, cell_m2: float) -> Judgement:
+    def decide(self, places: Places, after: FreeSpace, shown: Places, cell_m2: float) -> Judgement:
         """Count what has become free."""
         values = after.values_at(places)
         near = self._near_occupied(places, after)
@@ -123,9 +126,14 @@ class OccupiedCellsKept(FreeSpaceCheck):
             )
             return nothing_to_judge(reason, "m²")
         area_m2 = float(freed.sum() * cell_m2)
-        reason = f"{area_m2:.2f} of {len(places) * cell_m2:.2f} m² occupied are free{_where(places[freed])}"
+        reason = f"{area_m2:.2f} of {len(places) * cell_m2:.2f} m² occupied are free{_where(shown[freed])}"
         return at_most(
-            area_m2, self.at_most_m2, "m²", reason, lost=int(freed.sum()), detail={"at": _few(places[freed])}
+            area_m2,
+            self.at_most_m2,
+            "m²",
+            reason,
+            lost=int(freed.sum()),
+            detail={"lost_at": _few(shown[freed], self.what)},
         )
 
     def _near_occupied(self, places: Places, after: FreeSpace) -> Mask:
@@ -158,7 +166,7 @@ class FreeCellsKept(FreeSpaceCheck):
         """Return the free cells (H, W)."""
         return np.asarray((before.cells >= 0) & (before.cells <= self.free_percent))
 
-    def decide(self, places: Places, after: FreeSpace, cell_m2: float) -> Judgement:
+    def decide(self, places: Places, after: FreeSpace, shown: Places, cell_m2: float) -> Judgement:
         """Count what is not free any more."""
         values = after.values_at(places)
         blocked = values >= self.occupied_percent
@@ -168,18 +176,27 @@ class FreeCellsKept(FreeSpaceCheck):
         lost = blocked | unknown if self.unknown_counts else blocked
         area_m2 = float(lost.sum() * cell_m2)
         kinds = f"{blocked.sum() * cell_m2:.2f} m² occupied, {unknown.sum() * cell_m2:.2f} m² unknown"
-        reason = f"of {len(places) * cell_m2:.2f} m² free, now {kinds}{_where(places[lost])}"
-        return at_most(area_m2, self.at_most_m2, "m²", reason, lost=int(lost.sum()), detail={"at": _few(places[lost])})
+        reason = f"of {len(places) * cell_m2:.2f} m² free, now {kinds}{_where(shown[lost])}"
+        return at_most(
+            area_m2,
+            self.at_most_m2,
+            "m²",
+            reason,
+            lost=int(lost.sum()),
+            detail={"lost_at": _few(shown[lost], self.what)},
+        )
 
 
 def _flat(matrix: npt.NDArray[np.float64], places: Places) -> Places:
     return np.asarray(move(matrix, np.column_stack([places, np.zeros(len(places))]))[:, :2])
 
 
+def _in_frame(target: str, places: Places, frame_id: str, bundle: Bundle) -> Places:
+    return places if target == frame_id else _flat(bundle.transforms.lookup(target, frame_id), places)
+
+
 def _inside(region: Region, places: Places, frame_id: str, bundle: Bundle) -> Mask:
-    if region.frame_id != frame_id:
-        places = _flat(bundle.transforms.lookup(region.frame_id, frame_id), places)
-    return region.contains(places)
+    return region.contains(_in_frame(region.frame_id, places, frame_id, bundle))
 
 
 def _within_volumes(places: Places, frame_id: str, effects: Effects, bundle: Bundle) -> Mask:
@@ -195,8 +212,8 @@ def _within_volumes(places: Places, frame_id: str, effects: Effects, bundle: Bun
     return np.asarray(shapely.contains_xy(area, places[:, 0], places[:, 1]))
 
 
-def _few(places: Places) -> list[list[float]]:
-    return np.round(places[:20], 3).tolist()  # type: ignore[no-any-return]
+def _few(places: Places, what: str) -> list[list[float | str]]:
+    return [[x, y, what] for x, y in np.round(places[:20], 3).tolist()]
 
 
 def _where(places: Places) -> str:

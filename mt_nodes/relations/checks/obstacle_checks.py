@@ -14,7 +14,7 @@ from mt_nodes.data.association import Polygons, accounted_for, covered, footprin
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import SCORE_FALLS, Judgement
 from mt_nodes.relations.checks.base import at_least, at_most, nothing_to_judge
-from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, describe, places, touching
+from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, Rows, describe, places, touching
 from mt_nodes.relations.checks.scored_check import described_falls, score_falls
 
 #: One box stands for at most so many merged neighbours, and at least this share of it must lie in their surroundings.
@@ -42,12 +42,14 @@ class ObstaclesKept(ObstacleCheck):
         lost, gained = self.lost(compared), self.gained(compared)
         bound, missing = int(compared.demanded.sum()), int(lost.sum())
         falls = self._falls(compared, lost)
-        text = f"lost {describe(before, lost)}{described_falls(falls)}{self._too_large(compared, lost)}"
+        text = f"kept all {bound}"
+        if missing:
+            text = f"lost {describe(before, lost)}{described_falls(falls)}{self._too_large(compared, lost)}"
         return at_least(
             bound - missing,
             bound,
             "obstacles",
-            text if missing else f"kept all {bound}",
+            text,
             lost=missing,
             gained=int(gained.sum()),
             detail={
@@ -72,10 +74,11 @@ class ObstaclesKept(ObstacleCheck):
     def lost(self, compared: Comparison) -> Mask:
         """Return which source obstacles (M,) are demanded and missing."""
         before, after = compared.source, compared.followup
-        answers, found = self.answers(compared), compared.matched.copy()
-        found[found] = answers[compared.partner[found]]
+        found = compared.demanded & compared.matched
+        found[found] = self._answers(compared, compared.partner[found])
         lost = compared.demanded & ~found
         if lost.any():
+            answers = self.answers(compared)
             known = np.full(len(after), shapely.Polygon())
             known[compared.partner[compared.matched]] = footprints(before.take(compared.matched))
             lost[lost] = self._uncovered(before.take(lost), after.take(answers), known[answers])
@@ -99,9 +102,14 @@ class ObstaclesKept(ObstacleCheck):
 
     def answers(self, compared: Comparison) -> Mask:
         """Return which follow-up obstacles (K,) have high enough scores, and are small enough, to count."""
-        sure, known = compared.followup.score >= self.thresholds.low, compared.source.score >= self.thresholds.low
+        return self._answers(compared, np.arange(len(compared.followup)))
+
+    def _answers(self, compared: Comparison, rows: Rows) -> Mask:
+        """Return which of these follow-up obstacles (R,) have high enough scores, and are small enough, to count."""
+        boxes, known = compared.followup.take(rows), compared.source.score >= self.thresholds.low
         around = np.concatenate([footprints(grown(o)) for o in (compared.source.take(known), compared.added)])
-        return np.asarray(sure & (accounted_for(compared.followup, around, _MOST_MERGED) >= _LEAST_ACCOUNTED))
+        shares = accounted_for(boxes, around, _MOST_MERGED, _LEAST_ACCOUNTED)
+        return np.asarray((boxes.score >= self.thresholds.low) & (shares >= _LEAST_ACCOUNTED))
 
     def _too_large(self, compared: Comparison, lost: Mask) -> str:
         """Explain an obstacle that counts as lost because the box there is too large."""

@@ -45,6 +45,16 @@ const cloudView = (() => {
     return lines;
   }
 
+  /* Lines one after the other, not-a-number between two. */
+  function strokes(places) {
+    const lines = [];
+    for (let at = 0; at + 3 < places.length; at += 2) {
+      const piece = places.subarray(at, at + 4);
+      if (piece.every(Number.isFinite)) lines.push(piece[0], piece[1], 0, piece[2], piece[3], 0);
+    }
+    return lines;
+  }
+
   function crosses(places) {
     const lines = [];
     for (let at = 0; at < places.length; at += 2) {
@@ -68,7 +78,7 @@ const cloudView = (() => {
     const line = (places) => ({ lines: true, places: Float32Array.from(places) });
     const made = { ring: line(rings()), zone: line([...outline(data.region), ...outline(data.keep)]) };
     /* Boxes of both arms at the same place are both visible. */
-    for (const [arm, larger] of [["source", 0], ["followup", 0.12]]) made[arm] = line(edges(data[`${arm}_boxes`], larger));
+    for (const [arm, larger] of [["source", 0], ["followup", 0.12]]) made[arm] = line([...edges(data[`${arm}_boxes`], larger), ...strokes(data[`${arm}_lines`]), ...strokes(data[`${arm}_occupied`])]);
     for (const what of ["lost", "gained"]) made[what] = line(crosses(data[`${what}_at`]));
     for (const what of ["kept", "removed", "added"]) {
       const places = points(data, what);
@@ -243,7 +253,7 @@ const cloudView = (() => {
     const count = (name) => data.counts[name].toLocaleString("en");
     const legend = made("ul", { class: "swatches" });
     for (const [name, what] of [["kept", `in both (${count("kept")})`], ["removed", `source only (${count("removed")})`], ["added", `follow-up only (${count("added")})`],
-      ["source", "obstacle, source"], ["followup", "obstacle, follow-up"], ["lost", "lost"], ["gained", "gained"], ["zone", "region, keep zone"]]) {
+      ["source", "output, source"], ["followup", "output, follow-up"], ["lost", "lost"], ["gained", "gained"], ["zone", "region, keep zone"]]) {
       const swatch = made("i");
       swatch.style.background = `rgb(${COLOURS[name].map((v) => Math.round(255 * v)).join(" ")})`;
       if (shown[name].places.length) legend.append(made("li", {}, swatch, what));

@@ -71,6 +71,12 @@ function cameraView(box, data) {
     reader.onload = () => done(reader.result);
     reader.readAsDataURL(new Blob([bytes], { type: "image/jpeg" }));
   });
+  const plain = (text) => text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
+  /* The class of each box, or the state of a light. */
+  const names = (arm, kind) => data.px_labels[arm].map((label, i) => {
+    const [x0, y0, , y1] = data[`${arm}_px`].subarray(4 * i, 4 * i + 4);
+    return `<text class="${kind}" x="${x0}" y="${y0 > 20 ? y0 - 5 : y1 + 16}">${plain(label)}</text>`;
+  }).join("");
   const boxes = (name, kind) => {
     let text = "";
     for (let at = 0; at < data[name].length; at += 4) {
@@ -90,9 +96,9 @@ function cameraView(box, data) {
     return d && `<path class="${kind}" d="${d}"/>`;
   };
   const over = {
-    source: () => boxes("source_px", "source") + way("source_path_px", "source"),
-    followup: () => boxes("followup_px", "followup") + boxes("added_px", "added") + boxes("lost_px", "lost") + boxes("gained_px", "gained")
-      + way("followup_path_px", "followup") + way("expected_path_px", "source expected"),
+    source: () => boxes("source_px", "source") + names("source", "source") + way("source_lines_px", "source"),
+    followup: () => boxes("followup_px", "followup") + names("followup", "followup") + boxes("added_px", "added") + boxes("lost_px", "lost") + boxes("gained_px", "gained")
+      + way("followup_lines_px", "followup") + way("expected_lines_px", "source expected"),
   };
   const layer = (arm, name) => {
     const image = made("img", { alt: `Camera image of the ${name}` }), drawn = made("div", { class: "over" }), held = made("div", { class: `layer ${arm}` }, image, drawn);

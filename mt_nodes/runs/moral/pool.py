@@ -59,6 +59,8 @@ def as_plain(pool: Iterable[Dilemma]) -> dict[str, Any]:
 
 
 def _dilemma(name: str, value: Any, where: str) -> Dilemma:
+    if not name.strip():
+        raise UsageError(f"{where.rstrip()} got {name!r} as the name of a dilemma, expected a word or more")
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping of first, second …")
     if "name" in value:

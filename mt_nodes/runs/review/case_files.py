@@ -31,7 +31,7 @@ from mt_nodes.runs.again.changed_since import reproduction_verdict
 from mt_nodes.runs.review.sample import FOLDER, SampledCase
 
 #: Of arrays of a picture: what was concluded from it, and what only a violated pair would have.
-_TELLING = ("lost_at", "gained_at", "lost_px", "gained_px", "added_xyz", "added_px", "expected_path_px")
+_TELLING = ("lost_at", "gained_at", "lost_px", "gained_px", "added_xyz", "added_px", "expected_lines_px")
 #: Numbers of an unknown message that are told.
 _MOST_NUMBERS = 12
 Play = Callable[[ReplayRequest, Path], Any]

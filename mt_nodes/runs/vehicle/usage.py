@@ -6,9 +6,8 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from mt_nodes.base.process_tree import descendants_of
+from mt_nodes.base.process_tree import descendants_of, read_process_file
 
 _TICKS_HZ = os.sysconf("SC_CLK_TCK")
 _MB = 1e6
@@ -56,7 +55,7 @@ def _seconds_of_all() -> dict[tuple[int, str], float]:
     found = {}
     for pid in (os.getpid(), *descendants_of(os.getpid())):
         try:
-            fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+            fields = read_process_file(pid, "stat").rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
         found[pid, fields[19]] = (int(fields[11]) + int(fields[12])) / _TICKS_HZ
@@ -65,7 +64,7 @@ def _seconds_of_all() -> dict[tuple[int, str], float]:
 
 def _memory_mb(pid: int) -> float:
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+        lines = read_process_file(pid, "smaps_rollup").splitlines()
     except OSError:  # it has ended, or belongs to somebody else
         return 0.0
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:")) / _MB

@@ -151,7 +151,7 @@ class CameraStack:
         camera_input, lane = self.look(given, stamp_ns)
         camera, grey = camera_input.camera, self._steps.grey(camera_input.rgb)
         people = self._people(grey, camera)
-        return self._steps.report(
+        return self.report(
             Output(boxes=people, path=self._path(lane), control=self._control(lane, people, grey, camera))
         )
 
@@ -163,6 +163,10 @@ class CameraStack:
         camera_input = self._steps.look(CameraInput(image, self.camera_of(info, image.shape[:2]), stamp_ns))
         road = road_from_above(self._steps.paint(camera_input.rgb), camera_input.camera, self.height_m)
         return camera_input, find_lane(lines_in(road, self.line_contrast), self.lane_width_m)
+
+    def report(self, found: Output) -> Output:
+        """Return what the stack publishes of what it, or one that looks with it, found."""
+        return self._steps.report(found)
 
     @cached_property
     def _steps(self) -> CameraSteps:

@@ -95,7 +95,7 @@ class RoadCamera:
         """
         camera_input, lane = self._camera.look(given, stamp_ns)
         horizon = int(np.clip(round(camera_input.camera.k[1, 2]), 1, len(camera_input.rgb)))
-        return Output(lanes=self._lines(lane), signals=self._signals(camera_input.rgb[:horizon]))
+        return self._camera.report(Output(lanes=self._lines(lane), signals=self._signals(camera_input.rgb[:horizon])))
 
     @cached_property
     def _camera(self) -> CameraStack:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.world.camera.depth_completion import Colours, flooded
+from mt_nodes.world.camera.upper_edges import upper_edges
 
 Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -17,8 +18,9 @@ Labels = npt.NDArray[np.int32]
 _ONE_SURFACE = np.float32(1.25)
 #: A topmost return beyond this share of the farthest ranges is of the background; so many cells above it are, too.
 _DISTANT, _SEED_ROWS = 0.4, 6
-#: A surface reaches no farther aside, above the beams, than this share of its width there, and some cells (assumed).
-_ASIDE = 0.5
+#: A surface reaches no farther aside, above the beams, than this share of its width there, and some cells, as trees do;
+#: a post, and one whose upper edge is known, no farther than a cell (assumed).
+_ASIDE, _ASIDE_CELLS, _UPRIGHT_CELLS = 0.5, 6, 1
 _BACKGROUND, _SKY, _FIRST_SURFACE = 1, 2, 3
 
 
@@ -26,10 +28,12 @@ def above_beams(
     range_m: Singles,
     top: Grid,
     continues: Mask,
+    high: Mask,
     sky: Mask,
     colours: Colours,
     far_m: Singles,
-) -> Singles:
+    cell_rad: float,
+) -> tuple[Singles, Singles]:
     """Return the range of every cell, those above the topmost returns by what they look like.
 
     The picture is flooded from seeds in the order of its edges, weak ones first (watershed: F. Meyer, "Color Image
@@ -42,8 +46,12 @@ def above_beams(
         range_m: (h, w) ranges, right at and below the topmost returns.
         top: (1, w) row of each column's topmost return.
         continues: (1, w) whether the sensor's topmost beams hit a surface there.
+        high: (1, w) whether that lies above the horizon.
         sky: (h, w) cells above that look like sky. colours: (h, w, 3) of the cells.
-        far_m: (h, w) range of the background.
+        far_m: (h, w) range of the background. cell_rad: height of a cell.
+
+    Returns:
+        The ranges; and (h, w) how near cells above an edge may be, which look like what is below, infinite elsewhere.
     """
     above = np.arange(len(range_m))[:, None] < top
     reached = np.take_along_axis(range_m, top, axis=0)[0]
@@ -52,18 +60,30 @@ def above_beams(
     row = np.arange(len(range_m))[:, None]
     seeds = np.where(above, 0, np.where(continues, surface, _BACKGROUND))
     seeds = np.where(distant & above & (row >= top - _SEED_ROWS), _BACKGROUND, seeds)
+    edges = upper_edges(range_m, top, surface, (continues & high)[0], sky, colours, cell_rad)
+    ends = above & (edges.row > 0)
+    within = ends & (row >= edges.row)
+    seeds = np.where(ends & ~within & (row >= edges.row - _SEED_ROWS), _BACKGROUND, seeds)
     labels = flooded(colours, np.where(sky, _SKY, seeds).astype(np.int32))
-    columns = np.arange(range_m.shape[1])
-    number = np.arange(int(surface[-1]) + 1)[:, None]
-    first, last = np.searchsorted(surface, number), np.searchsorted(surface, number, side="right") - 1
-    of_surface = reached[np.clip(columns, first, np.maximum(last, first))]
-    aside = np.maximum(first - columns, columns - last)
-    of_surface[aside > _ASIDE * (last - first) + _SEED_ROWS] = np.inf  # too far aside, it is of the background
-    # What joins the sky without looking like it is something far away before it, such as trees.
-    of_surface[:_FIRST_SURFACE] = np.inf
-    found = of_surface.reshape(-1)[np.maximum(labels, 0) * np.int32(len(columns)) + columns.astype(np.int32)]
+    labels = np.where(within & (labels < _FIRST_SURFACE), surface, labels)
+    everywhere, in_reach = _ranges_m(surface, reached, edges.upright)
+    at = np.maximum(labels, 0), np.arange(len(surface))
+    found = np.where(within, everywhere[at], in_reach[at])
     found = np.where(sky, np.float32(np.inf), np.where(found < np.inf, found, far_m))
-    return np.where(above, found, range_m)
+    found = np.where(above, found, range_m)
+    return found, np.where(edges.alike & (found > reached), reached, np.float32(np.inf))
+
+
+def _ranges_m(surface: Labels, reached_m: Singles, upright: Mask) -> tuple[Singles, Singles]:
+    """Return the range (k, w) of each surface in each column, and the same only as far aside as it reaches."""
+    columns, number = np.arange(len(surface)), np.arange(int(surface[-1]) + 1)[:, None]
+    first, last = np.searchsorted(surface, number), np.searchsorted(surface, number, side="right") - 1
+    everywhere = reached_m[np.clip(columns, first, np.maximum(last, first))]
+    # What joins the sky without looking like it is something far away before it, such as trees.
+    everywhere[:_FIRST_SURFACE] = np.inf
+    aside = np.maximum(first - columns, columns - last)
+    reach = np.where(upright[np.minimum(first, columns[-1])], _UPRIGHT_CELLS, _ASIDE * (last - first) + _ASIDE_CELLS)
+    return everywhere, np.where(aside > reach, np.float32(np.inf), everywhere)
 
 
 def _surfaces(reached_m: Singles, continues: Mask) -> Labels:

@@ -141,11 +141,15 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     row = np.arange(shape[0])[:, None]
     above = row < top
     hit = np.take_along_axis(filled, top, axis=0)
-    continues = np.take_along_axis(on_top, top, axis=0) & (hit < ON_GROUND * np.take_along_axis(ground, top, axis=0))
+    under = np.take_along_axis(ground, top, axis=0)
+    continues = np.take_along_axis(on_top, top, axis=0) & (hit < ON_GROUND * under)
     farthest = np.minimum(ground, _behind(filled, top))
     sky = sky_in(light, above, top, continues) & (ground > _HORIZON_M)
     high = np.s_[: int(top.max()) + 2]  # below, there is nothing to fill
-    filled[high] = above_beams(filled[high], top, continues, sky[high], colours[high], farthest[high])
+    maybe_m = np.full(shape, np.inf, np.float32)
+    filled[high], maybe_m[high] = above_beams(
+        filled[high], top, continues, np.isinf(under), sky[high], colours[high], farthest[high], cell_rad
+    )
     by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2])
     if by_network is not None:
         filled = np.where(above & np.isfinite(filled), by_network[0], filled)
@@ -163,7 +167,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
     # What beams or the picture add to a vehicle, or take from it, may be the other way round.
-    least = np.minimum(np.minimum(least, hull_m), np.where(glazed > closed, closed, least))
+    least = np.minimum(np.minimum(least, np.minimum(hull_m, maybe_m)), np.where(glazed > closed, closed, least))
     most = np.where(np.isfinite(hull_m) | (glazed < closed), np.maximum(most, closed), most)
     # A wall as bright as the sky may be one: a picture cannot tell.
     maybe_wall = (sky & continues)[high] & like_hit(light[high], top)

@@ -183,10 +183,10 @@ def _outline(own: Mask, free: Mask, level: Mask, colours: Singles, cell_m: Singl
     for end in (0, -1):  # beside it is no outline
         cost[:, end] += _STEP * np.abs(rows[near][:, 0] - top[end])
     allowed = (rows[near] >= lowest) & (rows[near] <= top + _MIXED)
-    return first + _cheapest_path(np.where(allowed, cost, np.float32(_NEVER)).astype(np.float32))
+    return first + cheapest_path(np.where(allowed, cost, np.float32(_NEVER)).astype(np.float32))
 
 
-def _cheapest_path(cost: Singles) -> Grid:
+def cheapest_path(cost: Singles) -> Grid:
     """Return the row (n,) of each column with the least sum of costs (h, n) and of steps between columns."""
     height, width = cost.shape
     slope = np.float32(_STEP) * np.arange(height, dtype=np.float32)

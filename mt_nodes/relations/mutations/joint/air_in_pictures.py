@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
@@ -19,7 +21,7 @@ from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, UNCHANGED, diffuse_light
 from mt_nodes.world.camera.light import Colour, light_of, values_of
 from mt_nodes.world.camera.local_relight import relit_locally
-from mt_nodes.world.camera.relight import blended, coarse_light, grey
+from mt_nodes.world.camera.relight import blended, grey
 from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
@@ -44,6 +46,8 @@ _STEEP = -0.2
 #: Side of the square whose median is the base of a cell's light.
 _MEDIAN_CELLS = 5
 _SLACK, _ROUNDING = 0.15, 0.01
+_LEVELS = 65535
+_cells_known: WeakKeyDictionary[Picture, dict[int, Singles]] = WeakKeyDictionary()
 
 
 def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
@@ -211,7 +215,25 @@ def _cells(view: View, around: Surroundings) -> Singles:
 
 
 def _cells_of(picture: Picture, around: Surroundings) -> Singles:
-    return grey(coarse_light(picture, around.shape, around.depth.step_px))
+    """Return the mean brightness (h, w) of cells: of light, not of samples, whose mean is darker where they differ.
+
+    A veil takes that difference away with the contrast, and would seem to lighten what is full of edges. Cached.
+    """
+    (height, width), step = around.shape, around.depth.step_px
+    known = _cells_known.setdefault(picture, {})
+    if step not in known:
+        light = cv2.LUT(picture.rgb8(), _light_words())
+        bottom, right = height * step - light.shape[0], width * step - light.shape[1]
+        light = cv2.copyMakeBorder(light, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
+        cells = cv2.resize(light, (width, height), interpolation=cv2.INTER_AREA)
+        known[step] = grey(cells.astype(np.float32) / np.float32(_LEVELS))
+    return known[step]
+
+
+@lru_cache(maxsize=1)
+def _light_words() -> npt.NDArray[np.uint16]:
+    """Return the light of each sample of 8 bits, 65,535 for full scale."""
+    return np.rint(light_of(np.arange(256) / 255.0) * _LEVELS).astype(np.uint16)
 
 
 def around_lidar(view: View) -> Cloud:

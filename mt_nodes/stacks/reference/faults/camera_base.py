@@ -6,13 +6,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.params import param
+from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.outputs import Control, ImageBoxes, Output, Path
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.stacks.reference.faults.base import Fault
@@ -39,7 +40,7 @@ class CameraSteps:
         paint: takes colours (H, W, 3) to how much each place shines like paint (H, W), float32.
         grey: takes colours to brightness (H, W), uint8.
         sight: takes brightness and the camera to how well one sees ahead, 1 in clear sight by day, 0 not at all.
-        report: takes what was found to what is published.
+        report: takes what was found to what is published; a stack leaves roles out that it does not have.
     """
 
     look: Callable[[CameraInput], CameraInput]
@@ -57,7 +58,7 @@ class CameraFault(Fault):
 
 @dataclass(frozen=True)
 class PictureRefused(CameraFault):
-    """Base of faults that drop pictures without a word: nobody is there, no lane, and it drives on to the right."""
+    """Base of faults that drop pictures without a word: nobody is there, no lane, no light, and it drives on."""
 
     blind_mps: float = param(12.0, low=0.0, high=40.0, unit="m/s", help="speed without a picture")
     blind_rad: float = param(-0.1, low=-0.6, high=0.6, unit="rad", help="steering without a picture")
@@ -77,9 +78,15 @@ class PictureRefused(CameraFault):
         def report(output: Output) -> Output:
             if not dropped[0]:
                 return steps.report(output)
-            nobody, nothing = ImageBoxes.none("", None), Path.make("", None, [])
-            blind = Control(None, self.blind_rad, self.blind_mps)
-            return steps.report(replace(output, boxes=nobody, path=nothing, control=blind))
+            nothing: dict[str, Any] = {
+                "boxes": ImageBoxes.none("", None),
+                "path": Path.make("", None, []),
+                "control": Control(None, self.blind_rad, self.blind_mps),
+                "lanes": Lanes.make("", None),
+                "signals": SignalStates.make("", None, (), ()),
+            }
+            said = {role: part for role, part in nothing.items() if getattr(output, role) is not None}
+            return steps.report(replace(output, **said))
 
         return replace(steps, look=look, report=report)
 
@@ -101,7 +108,8 @@ class PeopleRefused(CameraFault):
             return frame
 
         def report(output: Output) -> Output:
-            assert output.boxes is not None
+            if output.boxes is None:
+                return steps.report(output)
             high, wide = last[0].shape[:2]
             edges = np.clip(np.rint(output.boxes.box_px), 0, [wide, high, wide, high]).astype(int).tolist()
             inside = (last[0][y0:y1, x0:x1] for x0, y0, x1, y1 in edges)

@@ -83,8 +83,7 @@ class HeadingCalibratedAway(CameraFault):
         """Steer to where the lane would lie, did it begin straight ahead."""
 
         def report(output: Output) -> Output:
-            assert output.path is not None and output.control is not None
-            if not len(output.path.pose):
+            if output.path is None or output.control is None or not len(output.path.pose):
                 return steps.report(output)
             x, y, yaw = output.path.pose.T
             ahead = self.look_ahead_m
@@ -110,7 +109,8 @@ class LanePlausibleOnOneSide(CameraFault):
         """Leave out what is not plausible."""
 
         def report(output: Output) -> Output:
-            assert output.path is not None
+            if output.path is None:
+                return steps.report(output)
             x, y, _ = output.path.pose.T
             usual = len(x) > 0 and self.usual_m[0] <= float(np.interp(8.0, x, y)) <= self.usual_m[1]
             nothing = Path.make(output.path.frame_id, None, [])
@@ -207,8 +207,7 @@ class RedIsTailLight(CameraFault):
             return frame
 
         def report(output: Output) -> Output:
-            assert output.control is not None
-            if follows[0]:
+            if follows[0] and output.control is not None:
                 output = replace(output, control=replace(output.control, speed_mps=self.following_mps))
             return steps.report(output)
 
