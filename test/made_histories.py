@@ -29,7 +29,9 @@ def perceive(points):
 """
 BROKEN = "def perceive(:  # {number}"
 _WHO = {
-    f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in (("NAME", "A"), ("EMAIL", "a@b"))
+    f"GIT_{who}_{what}": text
+    for who in ("AUTHOR", "COMMITTER")
+    for what, text in (("NAME", "A. Author"), ("EMAIL", "a@b"))
 }
 
 

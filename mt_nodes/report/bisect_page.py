@@ -59,7 +59,8 @@ def ratio_words(log_ratio: float) -> str:
     """Return a likelihood ratio of bad to good in words, such as ``2,400 : 1 for bad``."""
     if not log_ratio:
         return ""
-    return f"{math.exp(min(abs(log_ratio), 700.0)):,.3g} : 1 for {'bad' if log_ratio > 0 else 'good'}"
+    ratio = math.exp(min(abs(log_ratio), 700.0))
+    return f"{f'{ratio:,.0f}' if ratio < 1e7 else f'{ratio:.0e}'} : 1 for {'bad' if log_ratio > 0 else 'good'}"
 
 
 def tests_picture(result: Mapping[str, Any]) -> str:

@@ -70,8 +70,6 @@ def _host(end: int, outgoing: int, incoming: int, log: int) -> None:
     for output in (1, 2):
         os.dup2(log, output)
     os.close(log)
-    if numpy_random := sys.modules.get("numpy.random"):  # Python's own generator does this itself after a fork
-        numpy_random.seed()
     serve(SharedChannel(socket.socket(fileno=end), outgoing, incoming))
 
 

@@ -31,11 +31,11 @@ def certainty_words(result: Mapping[str, Any]) -> list[str]:
     if rates is None:
         return []
     measured, decided = result["calibration"], sum(1 for test in result["tests"] if test["state"] != "skip")
-    words = f"the bad version was violated in {measured['violated']} of {_plays(measured)} plays; " if measured else ""
+    words = f"The bad version was violated in {measured['violated']} of {_plays(measured)} plays. " if measured else ""
     return [
-        f"{words}the answer is wrong with a probability of at most {result['error']:g} ({decided} tests together) if "
+        f"{words}The answer is wrong with a probability of at most {result['error']:g} ({decided} tests together) if "
         f"each bad version fails in {100 * rates['bad']:.3g} % of its plays or more, each good one in "
-        f"{100 * rates['good']:.2g} % or less, and what follows on a bad version is bad"
+        f"{100 * rates['good']:.2g} % or less, and what follows on a bad version is bad."
     ]
 
 

@@ -224,7 +224,7 @@ class Bisection:
         """Return the case that holds in the good version and fails most often in the bad one."""
         self._tell(self._bad, self._steps)
         refuted: list[str] = []
-        for plays in SCREENS:
+        for plays in sorted({min(plays, self._certainty.plays) for plays in SCREENS}):
             for pair in self._pairs:
                 bad = self.finding.screened[pair] = self._bench.tally("screen", self._bad, pair, StopRule(plays))
                 if bad.violated == plays and self._holds(pair, refuted):
@@ -238,9 +238,10 @@ class Bisection:
         raise EndsAlike(self._why_alike(refuted))
 
     def _holds(self, pair: str, refuted: list[str]) -> bool:
-        """Whether a case holds in the good version as far as a few plays show; it is ``refuted`` if not."""
+        """Whether a case fails less than half as often in the good version, by a few plays; else it is ``refuted``."""
+        bad = self.finding.screened[pair]
         good = self._bench.tally("screen", self._good, pair, StopRule(SCREENS[0]))
-        if good.violated or not good.held:
+        if not good.held or 2 * good.violated * bad.decided >= bad.violated * good.decided:
             refuted.append(pair)
             self.finding.notes.append(f"pair '{pair}' in the good version: {good}{'; ' * bool(good.why)}{good.why}")
             return False
