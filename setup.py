@@ -113,6 +113,8 @@ setup(
         "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0", "pillow>=10"],
         "models": ["torch>=2.4", "torchvision>=0.19", "onnx>=1.16"],
         "onnx": ["onnxruntime>=1.18"],
+        # Strategies for property-based tests: `mt_nodes.api.strategies`.
+        "property": ["hypothesis>=6.98"],
         "site": ["mkdocs-material>=9.5"],
         "test": [
             *("pytest>=7.4", "pytest-timeout", "pytest-xdist>=3.6", "hypothesis>=6.98"),

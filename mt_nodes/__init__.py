@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 #: Public name -> its module. docs/python.md says which changes of it need a new major version.
 PUBLIC = {
     **{"replay": "api.replays", "load": "api.replays", "assert_holds": "api.assertion"},
+    "assert_frame_holds": "api.frame_assertion",
     "demo_drive": "api.demo_drive",
     **{"frames": "api.frames", "mutate": "api.mutate", "judge": "api.judge"},
     **{"Result": "api.result", "RelationVerdict": "api.verdicts", "ViolatedPair": "api.verdicts"},

@@ -2,6 +2,7 @@
 # Types of the public names, which __init__.py imports when they are first used.
 from mt_nodes.api.assertion import assert_holds as assert_holds
 from mt_nodes.api.demo_drive import demo_drive as demo_drive
+from mt_nodes.api.frame_assertion import assert_frame_holds as assert_frame_holds
 from mt_nodes.api.frames import Frame as Frame
 from mt_nodes.api.frames import frames as frames
 from mt_nodes.api.judge import FrameVerdict as FrameVerdict

@@ -161,6 +161,10 @@ class Frame:
         has = ", ".join(self.sensors) or "no sensor"
         raise UsageError(f"frame {self.index} at {self.stamp_ns} ns has no {what}; it has {has}")
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """For IPython and Hypothesis, which would print every field of a dataclass."""
+        printer.text(repr(self))
+
     def __repr__(self) -> str:
         sizes = [f"{c.topic} {len(c):,} points" for c in self.bundle.clouds] + [i.topic for i in self.bundle.images]
         sizes += [f"{radar.topic} {len(radar)} detections" for radar in self.bundle.radars]

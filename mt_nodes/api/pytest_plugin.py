@@ -45,14 +45,20 @@ def mt_stack(request: pytest.FixtureRequest) -> str:
     return _one(request, "mt_stack")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def assert_holds(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """:func:`mt_nodes.assert_holds`, which keeps its results in a temporary directory of pytest's."""
+    """:func:`mt_nodes.assert_holds`, which keeps its results in a temporary directory of pytest's.
+
+    With a frame in place of a bag it is :func:`mt_nodes.assert_frame_holds`.
+    """
 
     def assert_holds(bag: Any, stack: Any, relation: Any, **options: Any) -> Any:
-        from mt_nodes.api import assertion  # imports all that a replay needs
+        from mt_nodes.api import assertion, frame_assertion  # imports all that a replay needs
+        from mt_nodes.api.frames import Frame
 
         __tracebackhide__ = True
+        if isinstance(bag, Frame):
+            return frame_assertion.assert_frame_holds(bag, stack, relation, **options)
         out = options.pop("out", None) or tmp_path_factory.mktemp("mt_results")
         return assertion.assert_holds(bag, stack, relation, out=out, **options)
 
