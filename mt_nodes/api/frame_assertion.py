@@ -79,9 +79,9 @@ def _judged(
     except NotApplicable as why:
         return why
     arms: tuple[Frame, ...] = (changed.baseline or frame, changed)
-    answers = [_answer(_host(stack, loaded, settings, faults, frame), arm) for arm in arms]
+    before, after = (_answer(_host(stack, loaded, settings, faults, frame), arm) for arm in arms)
     own = os.fspath(stack) if isinstance(stack, (str, os.PathLike)) else ""
-    return judge(relation, *answers, changed, stack=own, settings=settings)
+    return judge(relation, before, after, changed, stack=own, settings=settings)
 
 
 def _host(
@@ -100,7 +100,7 @@ def _host(
         raise UsageError("assert_frame_holds: faults: only reference stacks have some; name one as the stack")
     needs = relation.check.needs if relation.check else ()
     rows = {"callable": "your:stack", "inputs": dict.fromkeys(frame.sensors), "outputs": dict.fromkeys(needs)}
-    function = stack() if inspect.isclass(stack) else stack
+    function: Any = stack() if inspect.isclass(stack) else stack
     takes_stamp = "stamp_ns" in inspect.signature(function).parameters
     return CallableHost(function, build(Stack, {"name": "stack", **rows, **settings}, "settings"), takes_stamp)
 

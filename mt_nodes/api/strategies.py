@@ -66,13 +66,13 @@ class Thing:
         return float(np.hypot(*_built(self.kind).vertices_m[:, :2].T).max())
 
 
-class Street(Frame):
+class StreetFrame(Frame):
     """A frame of a street; its text says what stands there."""
 
     things: tuple[Thing, ...] = ()
 
     @classmethod
-    def of(cls, things: Sequence[Thing], lidar: LidarModel = _LIDAR, camera: CameraSensor | None = None) -> Street:
+    def of(cls, things: Sequence[Thing], lidar: LidarModel = _LIDAR, camera: CameraSensor | None = None) -> StreetFrame:
         """Return the frame in which these things stand on level ground; equal things give equal bytes."""
         ground = meshes.box((2 * _GROUND_M, 2 * _GROUND_M, 0.1), (0.0, 0.0, -0.05), _GROUND_REFLECTIVITY)
         mesh = meshes.merged([ground, *(thing.mesh for thing in things)])
@@ -101,7 +101,7 @@ def street(
     aside_m: int = 8,
     lidar: LidarModel = _LIDAR,
     camera: CameraSensor | None = None,
-) -> st.SearchStrategy[Street]:
+) -> st.SearchStrategy[StreetFrame]:
     """Return streets on which up to so many things stand, none within another one.
 
     They shrink to fewer things, of earlier kinds, nearer and straight ahead, not turned.
@@ -133,9 +133,9 @@ def street(
 @st.composite
 def _streets(
     draw: st.DrawFn, things: st.SearchStrategy[list[Thing]], lidar: LidarModel, camera: CameraSensor | None
-) -> Street:
+) -> StreetFrame:
     # Composite, so that a failure shows what stands there and not how it was built.
-    return Street.of(_apart(draw(things)), lidar, camera)
+    return StreetFrame.of(_apart(draw(things)), lidar, camera)
 
 
 def clouds(most: int = 200, within_m: float = 40.0, frame_id: str = "base_link") -> st.SearchStrategy[Frame]:

@@ -11,7 +11,7 @@ from hypothesis import find, given, settings
 from hypothesis.errors import Unsatisfiable
 
 import mt_nodes as mt
-from mt_nodes.api.strategies import Street, Thing, bundles, clouds, images, street
+from mt_nodes.api.strategies import StreetFrame, Thing, bundles, clouds, images, street
 from mt_nodes.base.errors import UsageError
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.lidar import LidarModel
@@ -32,7 +32,7 @@ def test_an_honest_detector_holds_and_a_planted_fault_is_found_and_shrunk() -> N
     def mirrored(fault: str) -> None:
         @quickly
         @given(scene=STREET)
-        def holds(scene: Street) -> None:
+        def holds(scene: StreetFrame) -> None:
             mt.assert_frame_holds(scene, "reference_detector", "cloud_mirrored", faults=fault)
 
         holds()
@@ -55,8 +55,8 @@ def test_streets_shrink_to_the_plainest_and_say_what_stands_there() -> None:
     plainest = found(things, lambda scene: any(thing.kind == "car" for thing in scene.things))
     assert repr(plainest) == "<street with car 6 m ahead>"
     cars = (Thing("car", 10), Thing("car", 12, 1, 90))
-    assert repr(Street.of(cars[1:], LIDAR)) == "<street with car 12 m ahead, 1 m to the left, turned by 90°>"
-    assert (Street.of(cars[:1], LIDAR).points == Street.of(cars[:1], LIDAR).points).all()
+    assert repr(StreetFrame.of(cars[1:], LIDAR)) == "<street with car 12 m ahead, 1 m to the left, turned by 90°>"
+    assert (StreetFrame.of(cars[:1], LIDAR).points == StreetFrame.of(cars[:1], LIDAR).points).all()
     pair = found(things, lambda scene: len(scene.things) == 2).things
     away = np.hypot(pair[0].ahead_m - pair[1].ahead_m, pair[0].left_m - pair[1].left_m)
     assert away > pair[0].radius_m + pair[1].radius_m, "none stands within another one"
@@ -64,7 +64,7 @@ def test_streets_shrink_to_the_plainest_and_say_what_stands_there() -> None:
 
 def test_a_street_with_a_camera_has_a_picture_and_its_calibration() -> None:
     camera = CameraSensor(width=64, height=48)
-    empty, car = (Street.of(things, LIDAR, camera) for things in ((), [Thing("car", 8)]))
+    empty, car = (StreetFrame.of(things, LIDAR, camera) for things in ((), [Thing("car", 8)]))
     assert empty.sensors == ("lidar", "camera") and empty.image.shape == (48, 64, 3)
     assert (empty.image != car.image).any(axis=2).mean() > 0.02 and len(car.bundle.camera_infos) == 1
 
@@ -80,13 +80,13 @@ def test_clouds_images_and_both_shrink_to_the_fewest_points_and_to_black() -> No
 
 
 def test_frames_of_which_nothing_is_demanded_never_pass() -> None:
-    empty = Street.of((), LIDAR)
+    empty = StreetFrame.of((), LIDAR)
     with pytest.raises(AssertionError, match="nothing was demanded"):
         mt.assert_frame_holds(empty, "reference_detector", "noise_outside_roi_100")
 
     @quickly
     @given(scene=street(0, lidar=LIDAR))
-    def unmoved(scene: Street) -> None:
+    def unmoved(scene: StreetFrame) -> None:
         mt.assert_frame_holds(scene, "reference_detector", "noise_outside_roi_100")
 
     with pytest.raises(Unsatisfiable):
@@ -105,7 +105,7 @@ class Counts:
 
 
 def test_callables_classes_and_what_cannot_be_judged() -> None:
-    scene = Street.of([Thing("car", 10)], LIDAR)
+    scene = StreetFrame.of([Thing("car", 10)], LIDAR)
     noise = "noise_outside_roi_100"
     (verdict,) = mt.assert_frame_holds(scene, lambda points: CAR, noise, settings=IN_CAR)
     assert verdict.outcome == "HOLDS"
