@@ -71,17 +71,20 @@ class MemoryWatch:
             if (found := sample(pid)) is not None:
                 self._samples[f"{role(command)} {pid}"].append(found)
 
-    def lines(self, ended_s: float = math.inf, least_s: float = LEAST_S) -> dict[str, dict[str, Any]]:
+    def lines(
+        self, ended_s: float = math.inf, least_s: float = LEAST_S, left_out: float = LEFT_OUT
+    ) -> dict[str, dict[str, Any]]:
         """Return the line of each process that lived ``least_s``, by samples until ``ended_s`` (since the epoch)."""
-        found = {name: line([r for r in rows if r.at_s <= ended_s], least_s) for name, rows in self._samples.items()}
+        parts = {name: [row for row in rows if row.at_s <= ended_s] for name, rows in self._samples.items()}
+        found = {name: line(rows, least_s, left_out) for name, rows in parts.items()}
         return {name: row for name, row in found.items() if row is not None}
 
 
-def line(rows: Sequence[Sample], least_s: float = LEAST_S) -> dict[str, Any] | None:
+def line(rows: Sequence[Sample], least_s: float = LEAST_S, left_out: float = LEFT_OUT) -> dict[str, Any] | None:
     """Return first, last and highest memory, its slope by least squares in MB an hour, and threads and open files."""
     if not rows or rows[-1].at_s - rows[0].at_s < least_s:
         return None
-    kept = rows[math.ceil(LEFT_OUT * len(rows)) :]
+    kept = rows[math.ceil(left_out * len(rows)) :]
     at_h, memory_mb = np.array([r.at_s for r in kept]) / 3600.0, np.array([r.memory_mb for r in kept])
     return {
         "minutes": round((rows[-1].at_s - rows[0].at_s) / 60.0, 1),

@@ -54,13 +54,13 @@ def soak_table(table: Table) -> str:
 
 
 def drive_table(table: Table) -> str:
-    """Return what became of memory over an hour's drive."""
+    """Return what became of memory over a long drive."""
     drive = json.loads(FIGURES.read_text(encoding="utf-8"))["drive"]
     rows = [
         (
             name.rpartition(" ")[0],
             f"{row['memory_mb'][0]:g} to {row['memory_mb'][1]:g} MB",
-            f"{1e3 * (row['memory_mb'][1] - row['memory_mb'][0]) / drive['offered']:.1f} kB",
+            f"{row['bytes_per_pair']:,} bytes",
         )
         for name, row in drive["processes"].items()
     ]
@@ -69,7 +69,7 @@ def drive_table(table: Table) -> str:
     head = (
         f"{drive['bundles']:,} bundles ({drive['bundles'] / 600:g} minutes of driving) in {drive['took_s']} s; {pairs}."
     )
-    return f"{head}\n\n{table(('process', 'memory, first to last', 'for each pair'), rows)}"
+    return f"{head}\n\n{table(('process', 'memory in the second half, first to last', 'for each pair'), rows)}"
 
 
 def _run(name: str, parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

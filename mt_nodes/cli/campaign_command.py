@@ -122,12 +122,11 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
 
 def _costs(out: Path) -> Iterator[str]:
     """Yield a line for each cell with what it took."""
-    from mt_nodes.base.jsonl import read_result
-    from mt_nodes.runs.campaign.cost import FILE
+    from mt_nodes.runs.campaign.cost import FILE, read_cost
 
     if not (out / FILE).is_file():
         return
-    for name, cost in read_result(out / FILE)["cells"].items():
+    for name, cost in read_cost(out)["cells"].items():
         if cost["pairs_per_worker_hour"] is None:
             continue
         stored = f"{cost['record_bytes_per_pair'] / 1e3:.1f} kB a pair" if cost["pairs"] else "nothing judged"

@@ -40,16 +40,25 @@ def show_results(directory: Path, *, as_json: bool) -> int:
         if as_json:
             raise UsageError(f"mt show --json: {path} is not there yet: the run has not ended; `mt watch {directory}`")
         return _show_progress(directory)
-    summary = read_result(path)
-    if {"offered", "relations"} <= summary.keys():  # of judged pairs, whose shape is known
-        from mt_nodes.engine.finish import read_summary
-
-        summary = read_summary(directory)
+    summary = _read(directory, path, show)
     if as_json:
         print(json.dumps(summary, indent=2))
     else:
         show(directory, summary)
     return 0
+
+
+def _read(directory: Path, path: Path, show: Show) -> Summary:
+    """Read what a run ended with; of those whose shape is known it is checked."""
+    from mt_nodes.engine.finish import read_campaign_summary, read_summary
+
+    if show is _show_moral:
+        from mt_nodes.runs.moral import report_files
+
+        return report_files.read_summary(directory)
+    if show is _show_run:
+        return read_summary(directory)
+    return read_campaign_summary(directory) if show is _show_campaign else read_result(path)
 
 
 def directory_of_pair(directory: Path, pair: str) -> Path:

@@ -37,6 +37,17 @@ SHAPE: Shape = {
     **{"relations": {"*": _RELATION}, "exit_code": int, "exit_why": str, "offered": int, "outcomes": {"*": int}},
     **{"interrupted": bool, **dict.fromkeys(("infrastructure", "isolation", "usage"), TEXT_OR_NULL)},
     **{"latency_ms": {"*": {"p50": NUMBER, "p99": NUMBER, "*": NUMBER}}, "deaths?": [{"reason": str, "pairs": [str]}]},
+    "topics?": {"*": {"added_ms": {"p50": NUMBER, "p99": NUMBER, "max": NUMBER, "*": NUMBER}}},
+}
+_ITEM: Shape = {"cell": str, "drive": int}
+#: What the summary of a campaign holds.
+CAMPAIGN_SHAPE: Shape = {
+    **{"cells": {"*": SHAPE}, "items": {"*": int}, "exit_code": int, "exit_why": str, "interrupted": bool},
+    "campaign": {
+        **{"drives": int, "cells": {"*": {"stack": str, "seed": int, "relations": [str]}}, "notes": [str]},
+        **{"left": [str], "failed": [{**_ITEM, "url": str, "trouble": str}]},
+        "failed_tries?": [{**_ITEM, "attempts": int, "why": str}],
+    },
 }
 
 
@@ -108,6 +119,14 @@ def read_summary(out: Path) -> Summary:
     if "relations" not in data:
         raise InfrastructureError(f"{path}: is no summary of a run; expected a results directory of a run")
     expect_shape(data, SHAPE, str(path))
+    return data
+
+
+def read_campaign_summary(out: Path) -> Summary:
+    """Return the ``summary.json`` of a campaign. Raises InfrastructureError: it is missing, damaged or another."""
+    path = out / "summary.json"
+    data: Summary = read_result(path, f"`mt campaign --resume {out} --minutes 0` writes one")
+    expect_shape(data, CAMPAIGN_SHAPE, str(path))
     return data
 
 

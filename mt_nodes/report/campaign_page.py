@@ -10,10 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 from mt_nodes.base.directories import write_whole
-from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.finish import read_campaign_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.next_steps import NextStep, pair_steps
 from mt_nodes.engine.summary.campaign_headline import CampaignHeadline, campaign_headline
@@ -30,7 +29,6 @@ LISTED = 200
 #: Charts that are shown unfolded.
 UNFOLDED = 6
 
-Summary = Mapping[str, Any]
 Line = Mapping[str, Any]
 
 
@@ -40,7 +38,7 @@ def write_campaign_page(out: Path) -> Path:
     Reads ``summary.json``, and of each cell ``result.jsonl`` and ``ledger.jsonl``.
     Raises MtError: the campaign has no summary, or a file of a cell is damaged.
     """
-    summary = _summary(out)
+    summary = read_campaign_summary(out)
     counter, worst = CoverageCounter(), {}
     directories = {cell: out / "cells" / cell for cell in summary["cells"]}
     for cell, directory in directories.items():
@@ -124,16 +122,6 @@ def _steps(out: Path, pictured: Sequence[Mapping[str, Any]]) -> list[NextStep]:
     cell = pictured[0]["cell"]
     steps = pair_steps(out / "cells" / cell, pictured[0]["pair"])
     return [replace(step, file=step.file and f"cells/{cell}/{step.file}") for step in steps]
-
-
-def _summary(out: Path) -> Summary:
-    """Return the summary of the campaign. Raises InfrastructureError: there is none yet, or one of another version."""
-    path = out / "summary.json"
-    sum_up = f"`mt campaign --resume {out} --minutes 0` writes one"
-    summary: Summary = read_result(path, sum_up)
-    if "cells" not in summary.get("campaign", {}):
-        raise InfrastructureError(f"{path}: has no list of cells; {sum_up}")
-    return summary
 
 
 def _worst(directory: Path, counter: CoverageCounter) -> dict[str, Mapping[str, Any]]:

@@ -156,14 +156,18 @@ class CampaignStore:
             self._db.executemany("INSERT INTO meta VALUES (?, ?)", ((k, json.dumps(v)) for k, v in meta.items()))
 
     def plan(self) -> Plan:
-        """Return the plan. Raises UsageError: it is of another version of the package."""
+        """Return the plan. Raises UsageError: it is of another version. InfrastructureError: it is none."""
         if (schema := self._meta("schema")) != SCHEMA:
             raise UsageError(f"got a campaign of schema {schema}, expected {SCHEMA}; start another with --out")
         rows = self._db.execute("SELECT * FROM drives ORDER BY number")
         drives = tuple(Drive(number, os.fsdecode(url), *rest) for number, url, *rest in rows)
         owed = self._db.execute("SELECT drive, cell, pairs FROM items WHERE pairs IS NOT NULL")
         pairs = {(drive, cell): count for drive, cell, count in owed}
-        return Plan(drives, tuple(map(Cell.from_plain, self._meta("cells"))), pairs, tuple(self._meta("notes")))
+        try:
+            cells = tuple(map(Cell.from_plain, self._meta("cells")))
+        except (LookupError, TypeError, ValueError) as error:
+            raise InfrastructureError(f"{self._path}: cells: {error}; was another version used?") from error
+        return Plan(drives, cells, pairs, tuple(self._meta("notes")))
 
     @property
     def about(self) -> dict[str, Any]:

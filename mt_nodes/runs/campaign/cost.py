@@ -8,10 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.jsonl import write_result
+from mt_nodes.base.jsonl import read_result, write_result
+from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
 from mt_nodes.runs.campaign.campaign_store import CampaignStore, CellEffort
 
 FILE = "cost.json"
+_RATE = (*NUMBER, type(None))
+SHAPE: Shape = {
+    "cells": {
+        "*": {
+            **{"pairs": int, "seconds": NUMBER, "pairs_per_worker_hour": _RATE},
+            **{"record_bytes_per_pair": _RATE, "evidence_gb_per_1000_violated": _RATE},
+        }
+    }
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,13 @@ def write_cost(out: Path, cells: Iterable[str], store: CampaignStore, directory:
         evidence, records = _sizes(directory / name)
         found[name] = CellCost(store.effort(name), evidence, records).as_plain()
     write_result(out / FILE, {"cells": found})
+
+
+def read_cost(out: Path) -> dict[str, Any]:
+    """Return ``cost.json``. Raises InfrastructureError: it is damaged, or of another shape."""
+    data = read_result(out / FILE)
+    expect_shape(data, SHAPE, str(out / FILE))
+    return data
 
 
 def _sizes(place: Path) -> tuple[int, int]:

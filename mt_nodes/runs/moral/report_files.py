@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.jsonl import read_result
+from mt_nodes.base.record_shapes import NUMBER, TEXT_OR_NULL, Shape, expect_shape
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.report.junit import JunitCase, write_entries
@@ -17,6 +18,13 @@ from mt_nodes.runs.moral.report_journal import MoralJournal
 from mt_nodes.runs.moral.report_view import CaseView, PrincipleView, principles_of
 
 Summary = dict[str, Any]
+_NUMBER_OR_NULL = (*NUMBER, type(None))
+#: What is read of the summary of a campaign.
+SHAPE: Shape = {
+    **{"offered": int, "outcomes": {"*": int}, "exit_code": int, "exit_why": str, "runs": int, "decided": int},
+    **{"seconds": NUMBER, **dict.fromkeys(("runs_per_decided", "seconds_per_decided"), _NUMBER_OR_NULL)},
+    "budget?": {"minutes": _NUMBER_OR_NULL, "cut_by": TEXT_OR_NULL, "cases_cut": int, "*": object},
+}
 COLUMNS = (
     *("case", "principle", "verdict", "changed", "runs", "measured", "low", "high", "boundary"),
     *("people_hit", "impact_mps", "reason"),
@@ -42,7 +50,9 @@ def read_summary(out: Path) -> Summary:
     Raises InfrastructureError: it is missing, as of one that was killed, or damaged.
     """
     path = out / "summary.json"
-    return read_result(path, f"`mt experiment moral --resume {out}` brings the campaign to an end")
+    data = read_result(path, f"`mt experiment moral --resume {out}` brings the campaign to an end")
+    expect_shape(data, SHAPE, str(path))
+    return data
 
 
 def write_cases_csv(path: Path, cases: Iterable[CaseView]) -> None:

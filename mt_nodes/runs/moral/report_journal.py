@@ -11,11 +11,24 @@ from typing import Any
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.base.params import structure
+from mt_nodes.base.record_shapes import Shape
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.runs import FILE, NAMED
 
 Line = Mapping[str, Any]
+#: What is read of a case or a principle.
+SHAPES: dict[str, Shape] = {
+    "case": {
+        **dict.fromkeys(("case", "principle", "outcome", "reason", "changed", "stream"), str),
+        **{"source": {"name": str}, "runs": int, "numbers": {}},
+    },
+    "principle": {
+        **dict.fromkeys(("principle", "title", "outcome", "why", "kind"), str),
+        **dict.fromkeys(("cases", "holds", "violated", "unknown", "not_applicable", "runs"), int),
+        "search": {"*": int},
+    },
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +53,7 @@ class MoralJournal:
         path = directory / FILE
         if not is_campaign(directory):
             raise UsageError(f"{path}: expected the journal of `mt experiment moral`")
-        lines = list(read_lines(path))
+        lines = list(read_lines(path, SHAPES))
         found: dict[str, dict[Any, Line]] = {name: {} for name in ("run", *NAMED)}
         for line in lines[1:]:
             if line["type"] in found:
