@@ -45,7 +45,7 @@ _WHITEST = 0.7
 _SKY_FROM, _SKY_TO = 0.14, 0.72
 #: Cells this near to sky may be sky, too, if their light differs from it by less than the first share of it, and are
 #: none from the second on.
-_NEXT_CELLS, _LIKE, _UNLIKE = 7, 0.4, 0.75
+_NEXT_CELLS, _LIKE, _UNLIKE = 7, 0.3, 0.5
 #: Nothing lower than this over the horizon is sky, in radians; for clouds may not reach a far road.
 _HORIZON = 0.005
 #: Quantiles of the ground's light that stand for shadow and for sun, of so many cells at least (every fourth counts).

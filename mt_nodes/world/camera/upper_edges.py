@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -16,6 +17,7 @@ from mt_nodes.world.camera.free_space import cheapest_path
 Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 Grid = npt.NDArray[np.int64]
+Labels = npt.NDArray[np.integer[Any]]
 
 #: Vehicles are no higher than this, with their load (Directive 96/53/EC, annex I, 1.2), and so reach no farther above
 #: a return of theirs.
@@ -61,7 +63,7 @@ class UpperEdges:
 
 
 def upper_edges(
-    range_m: Singles, top: Grid, surface: Grid, standing: Mask, sky: Mask, colours: Colours, cell_rad: float
+    range_m: Singles, top: Grid, surface: Labels, standing: Mask, sky: Mask, colours: Colours, cell_rad: float
 ) -> UpperEdges:
     """Return the upper edges of near things of which the picture shows both sides.
 
@@ -101,7 +103,7 @@ def upper_edges(
     return found
 
 
-def _things(surface: Grid, reached: Singles, standing: Mask) -> Iterator[slice]:
+def _things(surface: Labels, reached: Singles, standing: Mask) -> Iterator[slice]:
     """Yield the columns of each near thing: of surfaces side by side at about one range."""
     first = np.flatnonzero(np.diff(surface, prepend=-1))
     near: list[tuple[int, int, float]] = []

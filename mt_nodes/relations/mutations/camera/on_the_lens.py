@@ -175,7 +175,7 @@ class LensDirt(OnTheLens):
 
 
 #: Darkening of a drop's rim, where it sends light away from the lens; radius at which the rim begins, in radii.
-_RIM, _EDGE = 0.55, 0.3
+_RIM, _EDGE = 0.55, 0.5
 #: The disc of a drop's blur by a lens that is focused on the road, in its radii (assumed).
 _BLUR = 0.22
 #: A wiper's pivot, in picture widths and heights, the radii of its arcs, in heights, and their width, in widths.
