@@ -2,19 +2,33 @@
 """Processes by parent, as ``/proc`` shows them; signals to several; what has ended. Only the standard library."""
 
 import os
-from pathlib import Path
+
+#: More than any file of ``/proc`` has that is read here.
+_MOST_BYTES = 1 << 16
+
+
+def read_file(path: str) -> str:
+    """Return a small file of ``/proc``: several times as quick as ``pathlib``, which a supervisor need not import.
+
+    Raises OSError: it is not there.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(number, _MOST_BYTES).decode(errors="replace")
+    finally:
+        os.close(number)
 
 
 def processes() -> dict[int, tuple[int, str]]:
     """Return parent and state by id of process."""
     found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
+    with os.scandir("/proc") as entries:
+        for pid in (entry.name for entry in entries if entry.name.isdigit()):
             try:
-                state, parent = (entry / "stat").read_text().rpartition(")")[2].split(None, 2)[:2]
+                state, parent = read_file(f"/proc/{pid}/stat").rpartition(")")[2].split(None, 2)[:2]
             except (OSError, ValueError):  # it has just ended
                 continue
-            found[int(entry.name)] = (int(parent), state)
+            found[int(pid)] = (int(parent), state)
     return found
 
 
