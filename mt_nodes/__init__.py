@@ -10,11 +10,17 @@ beside :mod:`~mt_nodes.stacks`, :mod:`~mt_nodes.engine`, :mod:`~mt_nodes.rules` 
 :mod:`~mt_nodes.nodes`. Each imports from those below it alone.
 """
 
+from __future__ import annotations
+
 import sys
-from typing import Any
 
 from mt_nodes.base.garbage import spare_modules
 from mt_nodes.base.moved import tell_where_modules_are
+
+# Supervisors of processes import the package, and nothing that takes long: to import `typing` would double their start.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

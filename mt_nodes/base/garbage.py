@@ -7,9 +7,11 @@ import atexit
 import gc
 import os
 import sys
-import threading
-from collections.abc import Mapping
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
 
 #: About as many objects as the modules of a run, its plugins and its reports have: measured 50,000 to 160,000.
 MODULE_OBJECTS = 150_000
@@ -41,6 +43,8 @@ def end_process(code: int) -> NoReturn:
 
     So ``multiprocessing`` ends its processes. Not for one that uses ROS: Fast DDS cleans up in what is left out here.
     """
+    import threading
+
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

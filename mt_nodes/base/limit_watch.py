@@ -13,10 +13,12 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
-from mt_nodes.base.control_group import ControlGroup
-from mt_nodes.base.process_tree import descendants_of, processes, read_process_file, reap, signal_all
+from mt_nodes.base.process_tree import descendants_of, read_file, reap, signal_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mt_nodes.base.control_group import ControlGroup
 
 #: Exit code of a supervisor whose command reached a limit.
 LIMIT_REACHED = 113
@@ -57,7 +59,7 @@ class LimitWatch:
         self._weight = DEFAULT_WEIGHT if values["weighed"] else values["cpu_weight"]
         self._niceness = values["niceness"] + niceness_of(self._weight)
         self._memory_mb, self._log_mb = memory_limit_mb(values["memory_mb"]), values["log_mb"]
-        self._group = ControlGroup(Path(values["group"])) if values["group"] else None
+        self._group = _group_at(values["group"]) if values["group"] else None
         self._priority = os.getpriority(os.PRIO_PROCESS, 0)
         self._log_began = os.fstat(1).st_size
         self._watch_s, self._count_s, self._counted_pid = 0.0, 0.0, 0
@@ -76,7 +78,7 @@ class LimitWatch:
             _lower(resource.RLIMIT_NPROC, _tasks_of(os.getuid()) + TASKS_PER_PROCESS * self._processes)
         self._be_nice()
         with suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+            _write("/proc/self/oom_score_adj", _OOM_SCORE)
 
     def _be_nice(self) -> None:
         """Take on the niceness, and a policy that lets others go first where the weight is below theirs."""
@@ -88,7 +90,7 @@ class LimitWatch:
             os.sched_setscheduler(0, os.SCHED_IDLE if idle else os.SCHED_BATCH, os.sched_param(0))
         if self._niceness:
             with suppress(OSError):  # of a kernel without groups by session; with them this is what counts
-                Path("/proc/self/autogroup").write_text(str(min(_LARGEST_NICENESS, self._niceness)))
+                _write("/proc/self/autogroup", str(min(_LARGEST_NICENESS, self._niceness)))
 
     def end(self) -> None:
         """Look a last time after the end of the command: a limit of its group may have ended it."""
@@ -136,12 +138,28 @@ class LimitWatch:
 
     def _is_time_to_count(self) -> bool:
         """Return whether a second is over, or a quarter of the limit's processes may have come since the last time."""
-        last_pid = int(_LOAD.read_text().split()[-1])
+        last_pid = int(read_file("/proc/loadavg").split()[-1])
         now_s = time.monotonic()
         if now_s < self._count_s and 0 <= last_pid - self._counted_pid < self._processes / 4:
             return False
         self._count_s, self._counted_pid = now_s + _COUNT_S, last_pid
         return True
+
+
+def _group_at(directory: str) -> "ControlGroup":
+    from pathlib import Path
+
+    from mt_nodes.base.control_group import ControlGroup  # most machines give us none to divide
+
+    return ControlGroup(Path(directory))
+
+
+def _write(path: str, text: str) -> None:
+    number = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(number, text.encode())
+    finally:
+        os.close(number)
 
 
 def _lower(number: int, limit: int) -> None:
@@ -154,18 +172,18 @@ def _lower(number: int, limit: int) -> None:
 def _tasks_of(uid: int) -> int:
     """Return how many processes and threads a user has."""
     total = 0
-    for pid in processes():
-        try:
-            if Path(f"/proc/{pid}").stat().st_uid == uid:
-                total += len([*Path(f"/proc/{pid}/task").iterdir()])
-        except OSError:  # it has just ended
-            continue
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            with suppress(OSError):  # it has just ended
+                if entry.name.isdigit() and entry.stat().st_uid == uid:
+                    with os.scandir(f"{entry.path}/task") as tasks:
+                        total += sum(1 for _ in tasks)
     return total
 
 
 def _resident_mb(pid: int) -> float:
     try:
-        return int(read_process_file(pid, "statm").split()[1]) * os.sysconf("SC_PAGE_SIZE") / _MB
+        return int(read_file(f"/proc/{pid}/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE") / _MB
     except (OSError, IndexError):  # it has just ended
         return 0.0
 
@@ -173,7 +191,7 @@ def _resident_mb(pid: int) -> float:
 def _proportional_mb(pid: int) -> float:
     """Return the memory of a process, what it shares with others divided among them; all of it where nothing tells."""
     try:
-        rows = read_process_file(pid, "smaps_rollup").splitlines()
+        rows = read_file(f"/proc/{pid}/smaps_rollup").splitlines()
         return next(int(row.split()[1]) for row in rows if row.startswith("Pss:")) * 1024 / _MB
     except (OSError, StopIteration):
         return _resident_mb(pid)

@@ -7,10 +7,12 @@ To be removed with the release after the next.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 #: Old names that plugins import and stack files name -> new names; a package stands for all its modules.
 MOVED = {
@@ -31,7 +33,7 @@ MOVED = {
 }
 
 
-class MovedModules(MetaPathFinder):
+class MovedModules:
     """Import finder for old names; it comes last, so Python asks it only for modules that do not exist."""
 
     def find_spec(

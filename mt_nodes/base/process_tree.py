@@ -3,26 +3,35 @@
 
 import os
 
+_CHUNK = 1 << 16
 
-def read_process_file(pid: int | str, name: str) -> str:
-    """Return the text of a file of ``/proc/PID``; raises OSError.
 
-    Not by ``pathlib``: CPython 3.11's interns each part of a path, and a process that reads about others for hours so
-    fills its table of interned strings with ids, until it gets a new one of 1 to 2 MB.
+def read_file(path: str) -> str:
+    """Return a file of ``/proc``. Raises OSError: it is not there.
+
+    Not by ``pathlib``, which takes several times as long, and of which CPython 3.11 interns each part of a path: a
+    process that reads about others for hours would fill its table of interned strings with ids.
     """
-    with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-        return file.read()
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(number, _CHUNK):  # the kernel gives some files a page at a time
+            parts.append(part)
+        return b"".join(parts).decode(errors="replace")
+    finally:
+        os.close(number)
 
 
 def processes() -> dict[int, tuple[int, str]]:
     """Return parent and state by id of process."""
     found = {}
-    for pid in (entry.name for entry in os.scandir("/proc") if entry.name.isdigit()):
-        try:
-            state, parent = read_process_file(pid, "stat").rpartition(")")[2].split(None, 2)[:2]
-        except (OSError, ValueError):  # it has just ended
-            continue
-        found[int(pid)] = (int(parent), state)
+    with os.scandir("/proc") as entries:
+        for pid in (entry.name for entry in entries if entry.name.isdigit()):
+            try:
+                state, parent = read_file(f"/proc/{pid}/stat").rpartition(")")[2].split(None, 2)[:2]
+            except (OSError, ValueError):  # it has just ended
+                continue
+            found[int(pid)] = (int(parent), state)
     return found
 
 

@@ -20,7 +20,7 @@ from mt_nodes.base import subreaper
 from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.process_limits import ProcessLimits
-from mt_nodes.base.process_tree import children_of, descendants_of, read_process_file, signal_all
+from mt_nodes.base.process_tree import children_of, descendants_of, read_file, signal_all
 from mt_nodes.base.subreaper import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 
 TAIL_LINES, TAIL_BYTES = 15, 65536
@@ -230,7 +230,7 @@ def how_it_ended(code: int) -> str:
 def is_stopped(pid: int) -> bool:
     """Whether a process is stopped, by SIGSTOP or under a debugger (Linux)."""
     try:
-        return read_process_file(pid, "stat").rpartition(")")[2].split()[0] in "Tt"
+        return read_file(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] in "Tt"
     except OSError:
         return False
 

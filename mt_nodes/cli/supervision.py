@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
 from mt_nodes.base.garbage import end_process
-from mt_nodes.base.process_tree import descendants_of, read_process_file, reap
+from mt_nodes.base.process_tree import descendants_of, read_file, reap
 from mt_nodes.base.subreaper import PR_SET_PDEATHSIG, end_by_signal
 
 #: How a library that gets no memory ends the process: it uses the null pointer, calls abort(), or, OpenBLAS without
@@ -102,8 +102,8 @@ def _spins(since: _Effort, now: _Effort) -> bool:
 
 def _effort(pid: int, limit: int) -> tuple[_Effort, int]:
     """Return the effort of a process so far, and how many bytes of address space the limit leaves it."""
-    stat = read_process_file(pid, "stat").rpartition(")")[2].split()
-    status = read_process_file(pid, "status").splitlines()
+    stat = read_file(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    status = read_file(f"/proc/{pid}/status").splitlines()
     waits = next(line for line in status if line.startswith("voluntary_ctxt_switches"))
     minor_faults, size = stat[7], stat[20]
     return _Effort((minor_faults, size, waits), int(stat[11]), int(stat[12])), limit - int(size)

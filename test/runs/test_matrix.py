@@ -209,6 +209,10 @@ def forgotten() -> Iterator[None]:
     MadeOnce.made.clear()
 
 
+#: A relation by its name: thousands of times the same.
+known = cache(load_relation)
+
+
 @cache
 def drive(bundles: int) -> tuple[Bundle, ...]:
     return tuple(generate_drive(bundles, seed=1))
@@ -220,11 +224,11 @@ def host(name: str) -> Stack:
 
 
 def fitting(stack: str, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(n for n in names if incompatibility(load_relation(n), host(stack)) is None)
+    return tuple(n for n in names if incompatibility(known(n), host(stack)) is None)
 
 
 def of_the_stream(name: str) -> bool:
-    return any(isinstance(mutation, WholeStream) for mutation in load_relation(name).mutate)
+    return any(isinstance(mutation, WholeStream) for mutation in known(name).mutate)
 
 
 def judged(
@@ -274,7 +278,7 @@ def violated(table: Table) -> set[str]:
 
 def clean(table: Table) -> bool:
     """Whether control and sham hold, and had something to hold unless the relation is prepared for nothing."""
-    background = [(load_relation(name), ended) for (name, at), ended in table.items() if at in (CONTROL, SHAM)]
+    background = [(known(name), ended) for (name, at), ended in table.items() if at in (CONTROL, SHAM)]
     held = all(ended["HOLDS"] > 0 or relation.tolerated_rate is not None for relation, ended in background)
     return held and all(ended["VIOLATED"] == ended["ERROR"] == 0 for _, ended in background)
 
@@ -326,7 +330,7 @@ def test_a_planted_fault_is_found(fault: str) -> None:
     assert set(found) == set(TELL.get(fault, found)), f"{fault}: of {TELL.get(fault)} only {sorted(found)} tell it"
     assert found, f"no relation tells {fault}"
     if fault in BLAMED:
-        assert any(load_relation(name).kind == "necessary" and stack == HOSTS[0] for name, stack in found.items())
+        assert any(known(name).kind == "necessary" and stack == HOSTS[0] for name, stack in found.items())
 
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.id)

@@ -33,5 +33,5 @@ def test_reading_about_processes_makes_no_paths(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_process_that_is_gone_has_no_files() -> None:
     with pytest.raises(OSError, match="No such file"):
-        process_tree.read_process_file(2**22 + 1, "stat")
+        process_tree.read_file(f"/proc/{2**22 + 1}/stat")
     assert not processes.is_stopped(2**22 + 1)

@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 
-from mt_nodes.base.process_tree import descendants_of, read_process_file
+from mt_nodes.base.process_tree import descendants_of, read_file
 
 _TICKS_HZ = os.sysconf("SC_CLK_TCK")
 _MB = 1e6
@@ -55,7 +55,7 @@ def _seconds_of_all() -> dict[tuple[int, str], float]:
     found = {}
     for pid in (os.getpid(), *descendants_of(os.getpid())):
         try:
-            fields = read_process_file(pid, "stat").rpartition(")")[2].split()
+            fields = read_file(f"/proc/{pid}/stat").rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
         found[pid, fields[19]] = (int(fields[11]) + int(fields[12])) / _TICKS_HZ
@@ -64,7 +64,7 @@ def _seconds_of_all() -> dict[tuple[int, str], float]:
 
 def _memory_mb(pid: int) -> float:
     try:
-        lines = read_process_file(pid, "smaps_rollup").splitlines()
+        lines = read_file(f"/proc/{pid}/smaps_rollup").splitlines()
     except OSError:  # it has ended, or belongs to somebody else
         return 0.0
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:")) / _MB
