@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_histories import few_points, history
 from made_runs import no_pages
+from planted_histories import few_points, history
 
 from mt_nodes.cli.main import main
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from made_histories import few_points, git, history
 from made_runs import no_pages
+from planted_histories import few_points, git, history
 
 from mt_nodes.base.jsonl import read_lines, read_result
 from mt_nodes.cli.main import main

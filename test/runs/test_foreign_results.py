@@ -80,6 +80,7 @@ COMMANDS = [
     ["reproduce", "{out}", PAIR],
     ["shrink", "{out}", PAIR],
     ["blame", "{out}", PAIR],
+    ["bisect", "step", "--failures", "{out}", "--pair", PAIR],
     ["verify", "{out}"],
     ["report", "{out}"],
     ["report", "--coverage", "{out}"],
@@ -108,7 +109,7 @@ def test_no_command_executes_what_results_of_others_name(
         if "names code that would be executed" in said:
             refused.append(words[0])
             assert code != 0 and "--trust" in said and "evil" in said
-    assert {"replay", "reproduce", "shrink", "blame", "verify"} <= set(refused), refused
+    assert {"replay", "reproduce", "shrink", "blame", "bisect", "verify"} <= set(refused), refused
 
 
 def exit_code(words: list[str]) -> int:

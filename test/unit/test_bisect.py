@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_histories import git, history
+from planted_histories import git, history
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.stats.sequential import RateTest, least_rate, step_error

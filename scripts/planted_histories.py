@@ -43,6 +43,7 @@ def few_points(path: Path) -> int:
 
 
 def git(repo: Path, *words: str) -> str:
+    """Run git in a repository and return what it prints. Raises CalledProcessError: it failed."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
         ("git", *words), cwd=repo, env={**env, **_WHO}, capture_output=True, text=True, check=True, timeout=120
