@@ -11,7 +11,7 @@ from hypothesis import find, given, settings
 from hypothesis.errors import Unsatisfiable
 
 import mt_nodes as mt
-from mt_nodes.api.strategies import StreetFrame, PlacedObject, bundles, clouds, images, street
+from mt_nodes.api.strategies import PlacedObject, StreetFrame, bundles, clouds, images, street
 from mt_nodes.base.errors import UsageError
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.lidar import LidarModel
