@@ -8,10 +8,11 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.jsonl import LineTail, read_result
+from mt_nodes.base.errors import MtError, UsageError
+from mt_nodes.base.jsonl import LineTail
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import SHAPES
+from mt_nodes.engine.run_record import read_record
 from mt_nodes.engine.summary.deaths import TYPE as DEATH
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
@@ -69,8 +70,8 @@ class WatchedRun:
     def left_s(self) -> float | None:
         """Time that the verdicts to come take at this pace; None where pace or number is not known."""
         try:
-            total = read_result(self.directory / "run.json")["pairs"]
-        except (InfrastructureError, KeyError):
+            total = read_record(self.directory)["pairs"]
+        except (MtError, KeyError):
             return None
         pace = self.pairs_per_s
         return max(0, total - self.done) / pace if pace else None
@@ -99,8 +100,8 @@ class WatchedRun:
     def _relations(self) -> list[RelationInfo]:
         """Return the relations from ``run.json``; only their names where a journal was copied without it."""
         try:
-            rows = read_result(self.directory / "run.json")["relations"]
-        except (InfrastructureError, KeyError):
+            rows = read_record(self.directory)["relations"]
+        except MtError:
             rows = []
         known = {row["id"]: row for row in rows}
         return [RelationInfo.of(known.get(name, {"id": name})) for name in self.condition.get("relations", ())]
