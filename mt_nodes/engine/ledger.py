@@ -134,11 +134,11 @@ class Ledger:
         }
 
     def _save(self, file: str, arrays: dict[str, Any]) -> str:
-        path = self._directory / DRAWS / file
-        path.parent.mkdir(exist_ok=True)
-        # Entries of an .npz carry no time, so equal draws make equal files.
-        np.savez(path, **arrays)
-        return f"{DRAWS}/{path.name}"
+        folder = self._directory / DRAWS
+        folder.mkdir(exist_ok=True)
+        # Entries of an .npz carry no time, so equal draws make equal files. As a path, each name would be interned.
+        np.savez(f"{folder}/{file}", **arrays)
+        return f"{DRAWS}/{file}"
 
 
 def read_ledger(directory: Path) -> Iterator[dict[str, Any]]:

@@ -43,6 +43,7 @@ SHAPE: Shape = {
         {
             **{"id": str, "kind?": str, "because?": str, "requirement?": [str], "requires?": [str]},
             **{"min_decided?": int, "tolerated_rate?": (*NUMBER, type(None))},
+            **{key: [{"*": ({}, type(None))}] for key in ("mutate?", "scenario?")},
         }
     ],
 }

@@ -8,10 +8,12 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.base.jsonl import LineTail, read_result
+from mt_nodes.base.record_shapes import Shape, expect_shape
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import SHAPES
+from mt_nodes.engine.run_record import SHAPE
 from mt_nodes.engine.summary.deaths import TYPE as DEATH
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
@@ -69,8 +71,8 @@ class WatchedRun:
     def left_s(self) -> float | None:
         """Time that the verdicts to come take at this pace; None where pace or number is not known."""
         try:
-            total = read_result(self.directory / "run.json")["pairs"]
-        except (InfrastructureError, KeyError):
+            total = self._recorded("pairs", SHAPE["pairs?"])
+        except (MtError, KeyError):
             return None
         pace = self.pairs_per_s
         return max(0, total - self.done) / pace if pace else None
@@ -96,11 +98,18 @@ class WatchedRun:
             return read_summary(self.directory)
         return summarise([*self._deaths, *self._verdicts], self._relations())
 
+    def _recorded(self, key: str, shape: Shape) -> Any:
+        """Return what ``run.json`` says of a key. Raises InfrastructureError, KeyError: nothing, or something else."""
+        path = self.directory / "run.json"
+        value = read_result(path)[key]
+        expect_shape(value, shape, f"{path}: {key}")
+        return value
+
     def _relations(self) -> list[RelationInfo]:
         """Return the relations from ``run.json``; only their names where a journal was copied without it."""
         try:
-            rows = read_result(self.directory / "run.json")["relations"]
-        except (InfrastructureError, KeyError):
+            rows = self._recorded("relations", SHAPE["relations"])
+        except (MtError, KeyError):
             rows = []
         known = {row["id"]: row for row in rows}
         return [RelationInfo.of(known.get(name, {"id": name})) for name in self.condition.get("relations", ())]

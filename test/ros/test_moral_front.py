@@ -461,6 +461,15 @@ def test_one_that_was_cut_off_says_how_to_go_on(
 ) -> None:
     shutil.copytree(failed, tmp_path / "cut")
     (tmp_path / "cut" / "summary.json").unlink()
+    (tmp_path / "cut" / "report.html").unlink()
+    capsys.readouterr()
+    assert main(["report", str(tmp_path / "cut")]) == 0
+    before, after = (read_result(out / "summary.json") for out in (failed, tmp_path / "cut"))
+    assert [after[key] == before[key] for key in ("exit_code", "outcomes", "principles")] == [True] * 3, (
+        "all of its runs are in the journal"
+    )
+    assert (tmp_path / "cut" / "report.html").is_file()
+    (tmp_path / "cut" / "summary.json").write_text("{")
     assert main(["report", str(tmp_path / "cut")]) == 4
     assert f"mt experiment moral --resume {tmp_path / 'cut'}" in capsys.readouterr().err
 
