@@ -169,7 +169,8 @@ def _shortage(error: Exception) -> str:
     if number in (errno.EMFILE, errno.ENFILE):
         return f"too few open files are allowed: {error}; `ulimit -n` shows how many, 1024 are enough"
     # The loader of shared libraries says it in words only; an import that is short of memory may not say it at all.
-    unnamed = isinstance(error, SystemError) and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    unnamed = isinstance(error, SystemError) or "can't start new thread" in str(error)
+    unnamed = unnamed and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
     short = isinstance(error, MemoryError) or number == errno.ENOMEM or "failed to map segment" in str(error)
     if short or unnamed:
         return f"out of memory: {str(error) or type(error).__name__}; free some, or allow more (`ulimit -v`)"

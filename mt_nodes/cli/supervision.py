@@ -220,6 +220,8 @@ def _exit_code(status: int | str, returned: mmap.mmap, limit: int | None, came: 
         return _ran_short(how_it_ran_short(signal.SIGINT, limit))
     if done:
         return verdict or code  # Python itself ends with 120 where the last of the output cannot be written
+    if limit is not None and code:  # OpenBLAS gives up with exit(1)
+        return _ran_short(_advice(f"the process, or a library in it, ended with exit code {code}", limit))
     with contextlib.suppress(OSError):
         print(
             f"mt: the process ended with exit code {code} before the command was done, so there is no verdict: look "

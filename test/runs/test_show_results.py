@@ -48,7 +48,8 @@ def test_what_was_left_out_is_in_the_record_and_told(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     left_out = read_result(place / "run" / "run.json")["left_out"]
-    needy = {"noise_beside_lane_keeps_current", "noise_keeps_tracks_100", "noise_outside_roi_100_track_ids"}
+    needy = {"noise_beside_lane_keeps_current", "noise_keeps_tracks_100"}
+    needy |= {"noise_outside_roi_100_track_ids", "noise_outside_roi_100_ids_over_time"}
     needy |= {f"noise_outside_roi_1000_{output}" for output in ("free", "occupied", "predictions", "tracks")}
     assert set(left_out) == needy
     assert main(["show", str(place / "run")]) == 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import resource
 import weakref
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
@@ -119,6 +120,7 @@ class BagReader:
                     break
                 # Damaged bytes make storage libraries and decompressors raise errors of any kind.
                 except Exception as error:
+                    _raise_shortage(error)
                     raise self._damaged(_named(error), count, last_ns) from error
                 count, last_ns = count + 1, received_ns
                 yield wire
@@ -173,6 +175,7 @@ class BagReader:
             return self._stack.enter_context(reader), ""
         # Damaged bytes make storage libraries and decompressors raise errors of any kind.
         except Exception as error:  # noqa: BLE001
+            _raise_shortage(error)
             return None, _named(error)
 
     def _salvage(self, why: str) -> list[Any]:
@@ -221,6 +224,15 @@ def _hash(connection: Connection) -> str:
         return types.hash_rihs01(connection.msgtype)
     except (TypesysError, KeyError):
         return UNKNOWN_HASH
+
+
+def _raise_shortage(error: Exception) -> None:
+    """Raise an error on where it is the machine's: a damaged length asks for too much memory, too, but of any machine.
+
+    Raises MemoryError: this process may have only so much address space.
+    """
+    if isinstance(error, MemoryError) and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        raise error
 
 
 def _named(error: Exception) -> str:
