@@ -33,8 +33,6 @@ _MB = 1_000_000
 #: Weight of a group that nobody has given one (CGROUP_WEIGHT_DFL), which is that of niceness 0.
 DEFAULT_WEIGHT = 100
 _LARGEST_NICENESS = 19
-#: Made once: see :func:`read_process_file`.
-_LOAD = Path("/proc/loadavg")
 
 
 def memory_limit_mb(memory_mb: float) -> float:

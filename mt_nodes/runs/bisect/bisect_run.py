@@ -137,8 +137,9 @@ class _JournalledBench:
         try:
             return self._play(about, rule, tally)
         except CannotTest as why:
-            if phase == "test":  # an end that cannot be tested ends the bisection, and may be mended before it goes on
-                self._keep({"type": "skip", **about, "why": str(why)})
+            if phase != "test":  # an end that cannot be tested ends the bisection, and may be mended before it goes on
+                raise CannotTest(f"version {_short(version)} cannot be tested: {why}") from why
+            self._keep({"type": "skip", **about, "why": str(why)})
             raise
 
     def _play(self, about: Mapping[str, str], rule: StopRule, tally: Tally) -> Tally:
