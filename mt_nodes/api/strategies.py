@@ -41,7 +41,7 @@ _TURNS_DEG = (0, 90, 180, 270, 45, 135, 225, 315)
 
 
 @dataclass(frozen=True, order=True)
-class Thing:
+class PlacedObject:
     """An object on the ground: where its middle is in ``base_link``, and how it is turned to the left."""
 
     kind: str
@@ -69,10 +69,12 @@ class Thing:
 class StreetFrame(Frame):
     """A frame of a street; its text says what stands there."""
 
-    things: tuple[Thing, ...] = ()
+    things: tuple[PlacedObject, ...] = ()
 
     @classmethod
-    def of(cls, things: Sequence[Thing], lidar: LidarModel = _LIDAR, camera: CameraSensor | None = None) -> StreetFrame:
+    def of(
+        cls, things: Sequence[PlacedObject], lidar: LidarModel = _LIDAR, camera: CameraSensor | None = None
+    ) -> StreetFrame:
         """Return the frame in which these things stand on level ground; equal things give equal bytes."""
         ground = meshes.box((2 * _GROUND_M, 2 * _GROUND_M, 0.1), (0.0, 0.0, -0.05), _GROUND_REFLECTIVITY)
         mesh = meshes.merged([ground, *(thing.mesh for thing in things)])
@@ -121,7 +123,7 @@ def street(
     if most < 0 or not kinds or ahead_m[0] > ahead_m[1] or aside_m < 0:
         raise UsageError(f"street: got most {most}, {len(kinds)} kinds, ahead_m {ahead_m}, aside_m {aside_m}")
     thing = st.builds(
-        Thing,
+        PlacedObject,
         kind=st.sampled_from([*kinds]),
         ahead_m=st.integers(*ahead_m),
         left_m=st.integers(-aside_m, aside_m),
@@ -132,7 +134,7 @@ def street(
 
 @st.composite
 def _streets(
-    draw: st.DrawFn, things: st.SearchStrategy[list[Thing]], lidar: LidarModel, camera: CameraSensor | None
+    draw: st.DrawFn, things: st.SearchStrategy[list[PlacedObject]], lidar: LidarModel, camera: CameraSensor | None
 ) -> StreetFrame:
     # Composite, so that a failure shows what stands there and not how it was built.
     return StreetFrame.of(_apart(draw(things)), lidar, camera)
@@ -163,9 +165,9 @@ def bundles(most: int = 200, height: int = 48, width: int = 64) -> st.SearchStra
     return st.builds(joined, clouds(most), images(height, width))
 
 
-def _apart(things: Sequence[Thing]) -> list[Thing]:
+def _apart(things: Sequence[PlacedObject]) -> list[PlacedObject]:
     """Return the things that stand within none before them."""
-    placed: list[Thing] = []
+    placed: list[PlacedObject] = []
     for thing in things:
         away = [math.hypot(thing.ahead_m - o.ahead_m, thing.left_m - o.left_m) - o.radius_m for o in placed]
         if all(away_m > thing.radius_m for away_m in away):

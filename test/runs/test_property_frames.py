@@ -11,7 +11,7 @@ from hypothesis import find, given, settings
 from hypothesis.errors import Unsatisfiable
 
 import mt_nodes as mt
-from mt_nodes.api.strategies import StreetFrame, Thing, bundles, clouds, images, street
+from mt_nodes.api.strategies import PlacedObject, StreetFrame, bundles, clouds, images, street
 from mt_nodes.base.errors import UsageError
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.lidar import LidarModel
@@ -54,7 +54,7 @@ def test_streets_shrink_to_the_plainest_and_say_what_stands_there() -> None:
     assert repr(found(things, lambda scene: True)) == "<street with nothing on it>"
     plainest = found(things, lambda scene: any(thing.kind == "car" for thing in scene.things))
     assert repr(plainest) == "<street with car 6 m ahead>"
-    cars = (Thing("car", 10), Thing("car", 12, 1, 90))
+    cars = (PlacedObject("car", 10), PlacedObject("car", 12, 1, 90))
     assert repr(StreetFrame.of(cars[1:], LIDAR)) == "<street with car 12 m ahead, 1 m to the left, turned by 90°>"
     assert (StreetFrame.of(cars[:1], LIDAR).points == StreetFrame.of(cars[:1], LIDAR).points).all()
     pair = found(things, lambda scene: len(scene.things) == 2).things
@@ -64,7 +64,7 @@ def test_streets_shrink_to_the_plainest_and_say_what_stands_there() -> None:
 
 def test_a_street_with_a_camera_has_a_picture_and_its_calibration() -> None:
     camera = CameraSensor(width=64, height=48)
-    empty, car = (StreetFrame.of(things, LIDAR, camera) for things in ((), [Thing("car", 8)]))
+    empty, car = (StreetFrame.of(things, LIDAR, camera) for things in ((), [PlacedObject("car", 8)]))
     assert empty.sensors == ("lidar", "camera") and empty.image.shape == (48, 64, 3)
     assert (empty.image != car.image).any(axis=2).mean() > 0.02 and len(car.bundle.camera_infos) == 1
 
@@ -105,7 +105,7 @@ class Counts:
 
 
 def test_callables_classes_and_what_cannot_be_judged() -> None:
-    scene = StreetFrame.of([Thing("car", 10)], LIDAR)
+    scene = StreetFrame.of([PlacedObject("car", 10)], LIDAR)
     noise = "noise_outside_roi_100"
     (verdict,) = mt.assert_frame_holds(scene, lambda points: CAR, noise, settings=IN_CAR)
     assert verdict.outcome == "HOLDS"

@@ -245,7 +245,9 @@ class BagSource:
             try:
                 message: Any = decode(wire.topic, codec.decode(wire.type, wire.cdr))
                 if self._pictures and isinstance(message, Image):
-                    _check_picture(message)
+                    from mt_nodes.data.images.codecs import decode as pictured  # a drive without pictures: no OpenCV
+
+                    pictured(message)
                 decoded[kind].append(message)
             except MtError as error:
                 if wire.topic in self._required - self._depth_topics:
@@ -269,13 +271,6 @@ class BagSource:
             truth=self.reader.labels(moment.stamp_ns),
             track=self._track,
         )
-
-
-def _check_picture(image: Image) -> None:
-    """Decode an image. Raises UsageError: it cannot be."""
-    from mt_nodes.data.images.codecs import decode  # a drive without pictures needs no OpenCV
-
-    decode(image)
 
 
 def sensors_of(bag: Path, wanted: Iterable[str], given: Mapping[str, str]) -> list[str]:
