@@ -14,7 +14,6 @@ from mt_nodes.base.params import param
 from mt_nodes.base.plain_data import PlainData
 
 if TYPE_CHECKING:
-    from mt_nodes.runs.again.pair_request import PairRequest
     from mt_nodes.runs.bisect.bisection import Certainty
 
 
@@ -52,13 +51,6 @@ class CaseOptions(PlainData):
             raise UsageError("--failures: got none, expected the results directory of a run with violated pairs")
         stack = str(Path(self.stack).resolve()) if Path(self.stack).is_file() else self.stack
         return dataclasses.replace(self, failures=str(Path(self.failures).resolve()), stack=stack)
-
-    def pair_request(self, pair: str) -> PairRequest:
-        """Return what plays a pair, with absolute paths. Raises MtError: it cannot be played again."""
-        from mt_nodes.runs.bisect.case_run import CaseSettings
-
-        given = (self.failures, self.stack, self.stack_settings, self.transport, self.bag)
-        return CaseSettings(*given).request(pair)
 
 
 @dataclass(frozen=True)

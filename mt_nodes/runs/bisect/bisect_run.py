@@ -22,7 +22,7 @@ from mt_nodes.engine.summary.bisect_headline import FILE, bisect_headline
 from mt_nodes.report.bisect_page import write_bisect_page
 from mt_nodes.runs.bisect.bisect_request import BisectRequest, CaseOptions
 from mt_nodes.runs.bisect.bisection import Bisection, CannotTest, StopRule, Tally, VersionTest
-from mt_nodes.runs.bisect.case_run import CaseRequest, in_version, play_case
+from mt_nodes.runs.bisect.case_run import CaseRequest, in_version, pair_request, play_case
 from mt_nodes.runs.bisect.stack_versions import GitVersions, StackVersions, ValueVersions
 from mt_nodes.runs.bisect.version_search import VersionState
 from mt_nodes.runs.run_directory import RunDirectory
@@ -49,7 +49,7 @@ class BisectRun(RunDirectory[BisectRequest]):
         if not 0.0 < request.build_minutes < math.inf:
             raise UsageError(f"--build-minutes: got {request.build_minutes:g}, expected more than 0")
         pairs = (request.pair,) if request.pair else failing_pairs(Path(request.failures), request.cases)
-        pair = request.pair_request(pairs[0])
+        pair = pair_request(request, pairs[0])
         given = (pair.stack, getattr(pair, "stack_settings", {}))
         versions: StackVersions
         if request.values:
@@ -137,14 +137,15 @@ class _JournalledBench:
         try:
             return self._play(about, rule, tally)
         except CannotTest as why:
-            if phase == "test":  # an end that cannot be tested ends the bisection, and may be mended before it goes on
-                self._keep({"type": "skip", **about, "why": str(why)})
+            if phase != "test":  # an end that cannot be tested ends the bisection, and may be mended before it goes on
+                raise CannotTest(f"version {_short(version)} cannot be tested: {why}") from why
+            self._keep({"type": "skip", **about, "why": str(why)})
             raise
 
     def _play(self, about: Mapping[str, str], rule: StopRule, tally: Tally) -> Tally:
         request = self._run.request
         place = self._run.versions.opened(about["version"])
-        case = in_version(request.pair_request(about["pair"]), place.stack, place.settings)
+        case = in_version(pair_request(request, about["pair"]), place.stack, place.settings)
         out = (
             self._run.out.resolve() / "plays" / f"{len(self._tallies):03d}_{about['phase']}_{_short(about['version'])}"
         )
@@ -180,7 +181,7 @@ def test_here(options: CaseOptions, out: Path, show: Callable[[Tally], None]) ->
     plugins.add_directories(map(Path, options.plugins))
     pair = options.pair or failing_pairs(Path(options.failures), 1)[0]
     rule, tally = options.certainty.rule(options.bad_rate or BAD_RATE, options.error), Tally()
-    case = options.pair_request(pair)
+    case = pair_request(options, pair)
 
     def tell(outcome: Outcome, why: str) -> None:
         nonlocal tally

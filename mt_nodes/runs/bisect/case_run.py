@@ -7,7 +7,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from mt_nodes.engine.plan import suite_process, suite_stop_s
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.runs.again.pair_request import PairRequest, request_of_pair, run_of_pair
+from mt_nodes.runs.bisect.bisect_request import CaseOptions
 from mt_nodes.runs.bisect.bisection import CannotTest, StopRule, Tally
 from mt_nodes.runs.blame.blame_plays import DrivePlays, PairPlays, ReplayPlays
 from mt_nodes.runs.loop import episode_conductor
@@ -38,34 +39,18 @@ _FILES = ("stack", "transforms", "qos", "simulator_settings")
 Tell = Callable[[Outcome, str], None]
 
 
-@dataclass(frozen=True)
-class CaseSettings(PlainData):
-    """Whose pairs are played, and how.
+def pair_request(options: CaseOptions, pair: str) -> PairRequest:
+    """Return what plays a pair, with absolute paths: the stack's processes work in another directory.
 
-    Attributes:
-        failures: results directory of a run in which the pairs were violated.
-        stack: stack file, empty: that of the run.
-        stack_settings: values that override those of the stack file.
-        transport, bag: see :func:`mt_nodes.runs.again.pair_request.request_of_pair`.
+    Raises MtError: there is no such pair, or it cannot be played again.
     """
-
-    failures: str
-    stack: str = ""
-    stack_settings: Mapping[str, Any] = field(default_factory=dict)
-    transport: str = ""
-    bag: str = ""
-
-    def request(self, pair: str) -> PairRequest:
-        """Return the request that plays a pair, with absolute paths: the stack's processes work in another directory.
-
-        Raises MtError: there is no such pair, or it cannot be played again.
-        """
-        request: Any = request_of_pair(RecordedPair.find(Path(self.failures), pair), self.transport, self.bag)
-        own = not self.stack or Path(self.stack).resolve() == Path(request.stack).resolve()
-        settings = {**(getattr(request, "stack_settings", {}) if own else {}), **self.stack_settings}
-        if not own:
-            request = dataclasses.replace(request, stack=self.stack, faults=())
-        return in_version(_absolute(request), request.stack, settings)
+    finished = RecordedPair.find(Path(options.failures), pair)
+    request: Any = request_of_pair(finished, options.transport, options.bag)
+    own = not options.stack or Path(options.stack).resolve() == Path(request.stack).resolve()
+    settings = {**(getattr(request, "stack_settings", {}) if own else {}), **options.stack_settings}
+    if not own:
+        request = dataclasses.replace(request, stack=options.stack, faults=())
+    return in_version(_absolute(request), request.stack, settings)
 
 
 def in_version(request: PairRequest, stack: str, settings: Mapping[str, Any]) -> PairRequest:

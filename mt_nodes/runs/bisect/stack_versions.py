@@ -252,8 +252,9 @@ class GitVersions:
 
     def _remove(self, version: str) -> None:
         self._places.pop(version, None)
+        with contextlib.suppress(UsageError):  # where git was killed before it knew of it
+            git(self.repo, "worktree", "remove", "--force", "--force", str(self._directory(version)))
         shutil.rmtree(self._directory(version), ignore_errors=True)
-        git(self.repo, "worktree", "prune")
 
     def close(self) -> None:
         """Remove all worktrees."""
