@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -127,7 +128,7 @@ def _damage(path: Path) -> str | None:
                 return store.problem
         else:
             return None
-    except (MtError, OSError, ValueError, zipfile.BadZipFile) as error:
+    except (MtError, OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         return str(error) if str(path) in str(error) else f"{path}: {error}"
     return ""
 
