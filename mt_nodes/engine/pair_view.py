@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +126,7 @@ def load_view(path: Path) -> PairView:
     try:
         with np.load(path, allow_pickle=False) as file:
             return PairView.of({name: file[name] for name in SHAPES if name in file})
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise InfrastructureError(f"{path}: cannot be read as evidence arrays: {error}") from error
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,7 +74,7 @@ class Reduction:
             with np.load(path, allow_pickle=False) as data:
                 first, end = data["span"].tolist()
                 return cls(first, end, None if data["whole"] else data["kept"].astype(bool))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
             raise InfrastructureError(f"{path}: cannot read what `mt shrink` left of the input: {error}") from error
 
 

@@ -101,7 +101,7 @@ class ScoreRange:
             self._thresholds[role] = Thresholds(high, low)
         for role, counts in line["hundredths"].items():
             self._scores.setdefault(role, Counter()).update({int(value): count for value, count in counts.items()})
-            self._classes.setdefault(role, Counter()).update(line["classes"][role])
+            self._classes.setdefault(role, Counter()).update(line["classes"].get(role, {}))
             self._highest.setdefault(role, []).extend([max(map(int, counts))] if counts else [])
 
     def passing(self, lines: Iterable[Line]) -> Iterator[Line]:

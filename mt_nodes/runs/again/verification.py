@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -27,13 +28,17 @@ from mt_nodes.engine.results_dirs import cells_of
 from mt_nodes.engine.run_record import FILE as RECORD
 from mt_nodes.engine.run_record import read_record, refuse_foreign_record
 from mt_nodes.engine.summary.summary import RelationInfo
+from mt_nodes.engine.used_intensities import FILE as INTENSITIES
 from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.runs.campaign.campaign_store import FILE as STORE
 from mt_nodes.runs.campaign.campaign_store import CampaignStore
+from mt_nodes.runs.campaign.cost import FILE as COST
 from mt_nodes.runs.moral.report_journal import is_campaign
 from mt_nodes.runs.replay.replay_run import Run
 
 JOURNAL, SUMMARY = "result.jsonl", "summary.json"
+#: These always have a checksum; of another one it may be the key of the checksum that is damaged.
+_SEALED = (RECORD, SUMMARY, COST, INTENSITIES)
 #: What is counted again from the journal, of the run and of each relation.
 _TOTALS, _COUNTS = ("offered", "outcomes"), ("violated", "decided", "lost", "gained")
 
@@ -108,7 +113,7 @@ def _damage(path: Path) -> str | None:
                 return f"{path}: its last line is cut off"
             for _ in read_lines(path):
                 pass
-        elif path.name in (RECORD, SUMMARY) or (path.suffix == ".json" and f'"{KEY}"' in path.read_text("utf-8")):
+        elif path.name in _SEALED or (path.suffix == ".json" and f'"{KEY}"' in path.read_text("utf-8")):
             read_result(path)
         elif path.suffix == ".npz":
             with zipfile.ZipFile(path) as archive:
@@ -123,7 +128,7 @@ def _damage(path: Path) -> str | None:
                 return store.problem
         else:
             return None
-    except (MtError, OSError, ValueError, zipfile.BadZipFile) as error:
+    except (MtError, OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         return str(error) if str(path) in str(error) else f"{path}: {error}"
     return ""
 
