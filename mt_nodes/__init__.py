@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 
-from mt_nodes.base.garbage import spare_modules
 from mt_nodes.base.moved import tell_where_modules_are
 
 # Supervisors of processes import the package, and nothing that takes long: to import `typing` would double their start.
@@ -43,7 +42,9 @@ __all__ = [*PUBLIC, "__version__"]  # noqa: PLE0604
 
 tell_where_modules_are()
 if sys.argv[:1] == ["-m"] and any(word.startswith("mt_nodes.") for word in sys.orig_argv):
-    spare_modules()  # `python -m mt_nodes.…`: this process is ours
+    from mt_nodes.base.garbage import spare_modules  # `python -m mt_nodes.…`: this process is ours
+
+    spare_modules()
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ from test_loop_checks import braking
 from test_perception_checks import BOX, SOURCE, TRACKS, changed, grid, lights, lines, objects, predicted, street, way
 
 from mt_nodes.base import plugins
+from mt_nodes.data.arm_series import SeriesWindow
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.outputs import Control, ImageBoxes, Output
 from mt_nodes.data.verdict import Outcome
@@ -123,9 +124,19 @@ PAIRS: list[tuple[Output, Output]] = [
 ]
 
 
+def measured(check: SequenceCheck, ids: list[str]) -> SeriesWindow:
+    """Two instants in which the follow-up arm sees the same pedestrian, with these ids."""
+    source, measure = tracked([("pedestrian", 12.0, 1.0)], ["own"]), check.measure()
+    rows = [measure(source, tracked([("pedestrian", 12.0, 1.0)], [own]), Effects(), BUNDLE) for own in ids]
+    columns = dict(zip(check.measures, np.array(rows).T, strict=True))
+    return replace(stretch(course(2), course(2)), measured=columns)
+
+
 def background_outcomes(check: Check) -> set[Outcome]:
     """How pairs of control and sham may end that are judged for a check."""
     asked = check.background
+    if isinstance(asked, SequenceCheck) and asked.measures:
+        return {asked.judge_series(measured(asked, ids)).outcome for ids in (["a", "a"], ["a", "b"])}
     if isinstance(asked, SequenceCheck):
         return {asked.judge_series(stretch(a, b, change)).outcome for _, a, b, change, _, _ in [*SERIES, *SLOW]}
     if isinstance(asked, TraceCheck):

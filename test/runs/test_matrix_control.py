@@ -24,6 +24,7 @@ from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import commands
 from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.relations.checks.answer_checks import LatencyNotWorse
+from mt_nodes.relations.checks.obstacles import ObstacleComparison
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.checks.speed_checks import AccelerationWithin
 from mt_nodes.relations.relation import load_suite, shipped_relations
@@ -39,7 +40,11 @@ STACK = load_stack("reference_driver")
 TELLING = load_stack("reference_driver_ackermann")
 FITTING = tuple(r for r in shipped_relations() if r.role == "relation" and incompatibility(r, STACK) is None)
 #: Relations of how a stack runs, whatever it says, but for that of the time, which is the machine's, too.
-SYSTEM = tuple(r.id for r in FITTING if isinstance(r.check, SequenceCheck) and not commands(r))
+SYSTEM = tuple(
+    r.id
+    for r in FITTING
+    if isinstance(r.check, SequenceCheck) and not isinstance(r.check, ObstacleComparison) and not commands(r)
+)
 TIMED = tuple(r.id for r in FITTING if isinstance(r.check, LatencyNotWorse))
 RELATIONS = tuple(r.id for r in FITTING if (commands(r) or r.id in SYSTEM) and r.id not in TIMED)
 FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "driver")  # type: ignore[attr-defined]

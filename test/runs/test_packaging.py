@@ -78,6 +78,7 @@ OPTIONAL = {
     "pyxodr": ("maps", "pyxodr"),
     "carla": ("carla", "carla"),
     "google": ("awsim", "protobuf"),
+    "hypothesis": ("property", "hypothesis"),
     "kiss_icp": ("motion", "kiss-icp"),
     "openai": ("llm", "openai"),
     "optuna": ("search", "optuna"),
