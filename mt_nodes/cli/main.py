@@ -168,6 +168,9 @@ def _shortage(error: Exception) -> str:
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.EMFILE, errno.ENFILE):
         return f"too few open files are allowed: {error}; `ulimit -n` shows how many, 1024 are enough"
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        where = error.filename if isinstance(error, OSError) and error.filename else "the output"
+        return f"{where} cannot be written: {os.strerror(number)}; free some space, or write elsewhere"
     # The loader of shared libraries says it in words only; an import that is short of memory may not say it at all.
     unnamed = isinstance(error, SystemError) or "can't start new thread" in str(error)
     unnamed = unnamed and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY

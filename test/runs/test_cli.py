@@ -124,6 +124,8 @@ def test_mistakes_are_one_line(words: list[str], said: str, capsys: pytest.Captu
     [
         (OSError(errno.EMFILE, "Too many open files"), "mt: too few open files are allowed: "),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "mt: out of memory: "),
+        (OSError(errno.ENOSPC, "No space left on device"), "mt: the output cannot be written: No space left on device"),
+        (OSError(errno.ENOSPC, "No space left on device", "a.json"), "mt: a.json cannot be written: "),
         (MemoryError(), "mt: out of memory: MemoryError"),
         (ImportError("x.so: failed to map segment from shared object"), "mt: out of memory: x.so"),
         (OSError(errno.ENOENT, "No such file or directory"), "Traceback"),
