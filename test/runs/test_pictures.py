@@ -135,8 +135,11 @@ def test_lanes_predicted_paths_and_what_is_occupied_are_drawn_on_the_ground(tmp_
         predictions=PredictedObjects("base_link", 0, walker, (ways,)),
         free_space=FreeSpace("base_link", 0, 1.0, (10.0, 0.0, 0.0), cells),
     )
-    write_view(view_file, source, source, outputs=(said, Output()), effects=Effects(), check=None, detail={})
+    # What is in a frame that does not lead to the picture's is left out of it, and ends no run.
+    lost = Output(detections=replace(walker, frame_id="nowhere"), lanes=Lanes.make("nowhere", 0, said.lanes.strips))  # type: ignore[union-attr]
+    write_view(view_file, source, source, outputs=(said, lost), effects=Effects(), check=None, detail={})
     view = load_view(view_file)
+    assert not len(view.followup_boxes)
     down = source.transforms.lookup(source.cloud().frame_id, "base_link")[:2, 3]
     lane, gap, path = np.split(view.source_lines - down, [2, 3])
     assert lane.tolist() == [[2.0, 2.0], [20.0, 2.0]] and np.isnan(gap).all()

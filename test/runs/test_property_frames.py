@@ -12,7 +12,7 @@ from hypothesis.errors import Unsatisfiable
 
 import mt_nodes as mt
 from mt_nodes.api.strategies import PlacedObject, StreetFrame, bundles, clouds, images, street
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.lidar import LidarModel
 
@@ -114,6 +114,9 @@ def test_callables_classes_and_what_cannot_be_judged() -> None:
         mt.assert_frame_holds(scene, Counts(), noise, settings=IN_CAR)
     with pytest.raises(AssertionError, match="ERROR"):
         mt.assert_frame_holds(scene, lambda points: [[float("nan")] * 7], noise, settings=IN_CAR)
+    for silent in (lambda points: None, lambda points: []):
+        with pytest.raises((AssertionError, InfrastructureError), match=r"None|nothing was demanded"):
+            mt.assert_frame_holds(scene, silent, noise, settings=IN_CAR)
     with pytest.raises(UsageError, match="got no relation"):
         mt.assert_frame_holds(scene, "reference_detector", [])
     with pytest.raises(UsageError, match="takes a camera"):
