@@ -122,9 +122,12 @@ def _spots(red: Bytes, green: Bytes, blue: Bytes) -> tuple[Rows, Rows, Singles]:
     return row + part[0].start, column + part[1].start, sure
 
 
-def bloom(light: Singles) -> Singles:
-    """Return what a lens spreads of light (h, w, c) around: a sum of Gaussians of several widths."""
-    total, sigmas = np.zeros_like(light), [max(width * light.shape[1], 0.3) for width, _ in _BLOOM]
+def bloom(light: Singles, across: int = 0) -> Singles:
+    """Return what a lens spreads of light (h, w, c) around: a sum of Gaussians of several widths.
+
+    ``across``: width of the whole picture, if this is a part of it.
+    """
+    total, sigmas = np.zeros_like(light), [max(width * (across or light.shape[1]), 0.3) for width, _ in _BLOOM]
     part = part_of(reduce(np.maximum, cv2.split(light)) > 0.0, int(4.0 * max(sigmas)) + 1)
     if part is not None:
         own = light[part]

@@ -12,8 +12,12 @@ from mt_nodes.world.scene.canvas import Canvas, Point, Rgb, Singles
 from mt_nodes.world.scene.symbols import arrow
 
 _HOUSING, _DARK, _PITCH_M, _LENS_M = (0.02, 0.022, 0.02), 0.12, 0.3, 0.1
+#: The hood around each lens, seen from below: its radius, and the dark inside.
+_HOOD_M, _BLACK = 0.125, (0.004, 0.004, 0.004)
 #: Light of a lit lens relative to full scale: nearly saturated for a camera exposed for the street.
 _SHINES: dict[str, Rgb] = {"red": (1.0, 0.16, 0.1), "yellow": (1.0, 0.72, 0.12), "green": (0.25, 1.0, 0.7)}
+#: The middle of a lens that burns out in a camera: how much of the way to white (assumed).
+_HOT = 0.35
 _COLOURS = ("red", "yellow", "green")
 
 
@@ -62,6 +66,7 @@ def faces_of(signal: str) -> tuple[Singles, Singles]:
         center = (0.0, _PITCH_M * ((shape.lenses - 1) / 2.0 - row))
         own = shape.colour if row == shape.row else _COLOURS[row]
         red, green, blue = _SHINES[own]
+        albedo.disc(center, _HOOD_M, _BLACK)
         albedo.disc(center, _LENS_M, (_DARK * red, _DARK * green, _DARK * blue))
         if row == shape.row:
             _shine(glow, center, shape)
@@ -72,6 +77,7 @@ def _shine(glow: Canvas, center: Point, state: LightState) -> None:
     colour = _SHINES[state.colour]
     if state.arrow_to is None:
         glow.disc(center, _LENS_M, colour)
+        glow.disc(center, 0.6 * _LENS_M, tuple(own + _HOT * (1.0 - own) for own in colour))
         return
     (x, y), (dx, dy) = center, (_LENS_M * state.arrow_to[0], _LENS_M * state.arrow_to[1])
     arrow(glow, (x - dx, y - dy), (x + dx, y + dy), 0.035, colour)

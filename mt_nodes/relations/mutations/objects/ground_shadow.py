@@ -15,6 +15,7 @@ from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
 from mt_nodes.data.transforms import Matrix, TransformTree, UnknownTransform, move
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.world.camera.depth import DepthMap
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.sun_direction import SunLight, sun_of
 from mt_nodes.world.scene.figures import Figure
@@ -22,6 +23,7 @@ from mt_nodes.world.scene.object_light import Surroundings
 from mt_nodes.world.scene.object_rendering import Singles, Window, directions
 
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 
 _GAMMA = 2.2
 #: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).
@@ -30,11 +32,14 @@ _GROUND_ALBEDO = 0.12
 _BRIGHTEST, _DARKEST = 1.5, 0.1
 #: Ground around the feet that is looked at: from and to this far off them, in metres, on a grid of so many places.
 _NEAR_M, _FAR_M, _GRID = 0.15, 1.6, 40
-_FEWEST = 30
+_FEWEST, _FARTHER_M = 30, 5.0
+#: What is nearer than the ground by more than this factor hides it.
+_AS_FAR = 0.93
 #: What hides the sky gives this share back (:data:`mt_nodes.world.modelling.shading`); darkest light under a body.
 _BACK, _DARKEST_SKY = 0.25, 0.05
-#: Farthest shadow on the ground, from the object, in metres; above so many pixels every second, or third, is cast.
-_LONGEST_M, _MANY_PX = 12.0, (15_000, 60_000)
+#: Farthest shadow on the ground, from the object, in metres; above so many pixels every second, or third, is cast;
+#: below, so many rays in each pixel's height.
+_LONGEST_M, _MANY_PX, _SHADOW_RAYS = 12.0, (15_000, 60_000), 3
 _SMALL = (48, 24)
 
 
@@ -49,25 +54,48 @@ class GroundShade:
     step_px: int
 
 
-def ground_around(picture: Picture, camera: CameraModel, feet_m: Floats, pose: Matrix, quantile: float = 0.5) -> Floats:
+def ground_around(
+    picture: Picture,
+    camera: CameraModel,
+    feet_m: Floats,
+    pose: Matrix,
+    quantile: float = 0.5,
+    depth: DepthMap | None = None,
+) -> Floats:
     """Return the light (3,) of the ground around an object's feet, red, green, blue, in shares of full scale.
 
     ``feet_m``: (2, 2) least and greatest x and y of the feet. ``pose``: (4, 4) object to camera. ``quantile``: of the
-    samples around.
+    samples around. ``depth``: of the picture; what it has before the ground counts for nothing, and ground farther off
+    the feet is looked at where they stand hidden.
     """
-    low, high = feet_m[0] - _FAR_M, feet_m[1] + _FAR_M
-    x, y = np.meshgrid(*(np.linspace(a, b, _GRID) for a, b in zip(low, high, strict=True)))
-    near_low, near_high = feet_m[0] - _NEAR_M, feet_m[1] + _NEAR_M
-    off = (x < near_low[0]) | (x > near_high[0]) | (y < near_low[1]) | (y > near_high[1])
-    pixels = camera.project(move(pose, np.column_stack([x[off], y[off], np.zeros(int(off.sum()))])))
-    pixels = np.rint(pixels[np.isfinite(pixels).all(axis=1)]).astype(np.int64)
-    height, width = picture.size
-    inside = (pixels >= 0).all(axis=1) & (pixels[:, 0] < width) & (pixels[:, 1] < height)
-    columns, rows = pixels[inside].T
+    rows, columns = _ground_pixels(camera, feet_m, pose, _FAR_M, depth)
+    if depth is not None and len(rows) < _FEWEST:
+        rows, columns = _ground_pixels(camera, feet_m, pose, _FARTHER_M, depth)
     if len(rows) < _FEWEST:  # the feet are out of the picture: its lowest rows show ground
+        height, width = picture.size
         rows, columns = (a.ravel() for a in np.mgrid[height * 7 // 8 : height : 4, 0:width:16])
     level = np.quantile(picture.pixels[rows, columns].reshape(len(rows), -1), quantile, axis=0) / picture.full_scale
     return np.asarray(_rgb(level, picture) ** _GAMMA, np.float64)
+
+
+def _ground_pixels(
+    camera: CameraModel, feet_m: Floats, pose: Matrix, far_m: float, depth: DepthMap | None
+) -> tuple[Rows, Rows]:
+    """Return rows and columns (n,) of pixels that show the ground around feet, up to ``far_m`` off them."""
+    low, high = feet_m[0] - far_m, feet_m[1] + far_m
+    x, y = np.meshgrid(*(np.linspace(a, b, _GRID) for a, b in zip(low, high, strict=True)))
+    near_low, near_high = feet_m[0] - _NEAR_M, feet_m[1] + _NEAR_M
+    off = (x < near_low[0]) | (x > near_high[0]) | (y < near_low[1]) | (y > near_high[1])
+    places = move(pose, np.column_stack([x[off], y[off], np.zeros(int(off.sum()))]))
+    pixels = camera.project(places)
+    known = np.isfinite(pixels).all(axis=1)
+    columns, rows = np.rint(pixels[known]).astype(np.int64).T
+    inside = (columns >= 0) & (rows >= 0) & (columns < camera.width) & (rows < camera.height)
+    columns, rows, range_m = columns[inside], rows[inside], np.linalg.norm(places[known][inside], axis=1)
+    if depth is None:
+        return rows, columns
+    seen = depth.range_m[rows // depth.step_px, columns // depth.step_px] > _AS_FAR * range_m
+    return rows[seen], columns[seen]
 
 
 def white_level(picture: Picture, ground: Floats, least: float) -> Singles:
@@ -166,10 +194,17 @@ def _fade(shape: tuple[int, ...]) -> Singles:
 
 
 def _cast(figure: Figure, places: Singles, ground: npt.NDArray[np.bool_], sun: SunLight) -> Singles:
-    """Return how much (h, w) of the sun the object hides from places (h, w, 2) of the ground."""
-    shadow = np.zeros(ground.shape, np.float32)
-    shadow[ground] = figure.hides_sun(places[ground], sun.to_sun)
-    return np.asarray(cv2.GaussianBlur(shadow, (0, 0), 1.0))
+    """Return how much (h, w) of the sun the object hides from places (h, w, 2) of the ground.
+
+    Ground is seen so flat that a leg's shadow is thinner than a pixel: several places of each pixel's height count.
+    """
+    height, width = ground.shape
+    finer = _SHADOW_RAYS if ground.size < _MANY_PX[0] else 1
+    some = cv2.resize(np.ascontiguousarray(places), (width, finer * height)) if finer > 1 else places
+    whole = np.repeat(ground, finer, axis=0)
+    shadow = np.zeros(whole.shape, np.float32)
+    shadow[whole] = figure.hides_sun(some[whole], sun.to_sun)
+    return np.asarray(shadow.reshape(height, finer, width).mean(axis=1))
 
 
 def _window_of(camera: CameraModel, figure: Figure, pose: Matrix, sun: SunLight | None) -> Window | None:

@@ -37,7 +37,9 @@ from mt_nodes.relations.mutations.objects.host_camera import (
     through_mosaic,
 )
 from mt_nodes.world.camera.depth import depth_of
+from mt_nodes.world.camera.headlamps import bloom
 from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.camera.relight import relit
 from mt_nodes.world.camera.sun_direction import SKY_SHARE, SunLight
 from mt_nodes.world.scene.figures import Figure
 from mt_nodes.world.scene.materials import PANE
@@ -54,6 +56,8 @@ _BEFORE_M, _ABOVE_GROUND_M, _UNEVEN = 0.3, 0.25, 0.02
 TWO_PANES = PANE.visible_transmission**2
 #: A narrower blur changes nothing.
 _LEAST_BLUR_PX = 0.1
+#: Light of a lamp over what its pixels hold, clipped as they are (assumed), and how far off the object it shows.
+_LAMP, _BLOOM_PX = 1.5, 6
 #: Fewer pixels than this do not count as visible.
 LEAST_PIXELS = 12.0
 
@@ -104,7 +108,8 @@ def _shot(
 ) -> ObjectImage | None:
     camera, pose = view.camera(), camera_from(view, ego_frame_id) @ pose
     away_m = float(np.linalg.norm(pose[:3, 3]))
-    ground = ground_around(view.picture, camera, figure.feet_m, pose)
+    depth = depth_of(view.bundle, view.image, camera)
+    ground = ground_around(view.picture, camera, figure.feet_m, pose, depth=depth)
     share = 0.0 if sun is None else float(sun.share(ground.mean(), away_m, SKY_SHARE))
     light = ObjectLight(None if sun is None else sun.to_sun, share, surroundings_of(view.picture, camera))
     rendering = render(figure, pose, camera, light)
@@ -150,7 +155,26 @@ def with_object(view: View, shot: ObjectImage) -> Pixels:
     samples = np.clip(colour, 0.0, full)
     samples = cv2.convertScaleAbs(samples) if full < 256 else np.rint(samples).astype(piece.dtype)
     piece[shot.at] = _blended(samples, piece[shot.at], sight)
+    if shot.rendering.glow is not None:
+        _shine(picture, pixels, shot, shot.rendering.glow * sight[..., None])
     return pixels
+
+
+def _shine(picture: Picture, pixels: Pixels, shot: ObjectImage, glow: Singles) -> None:
+    """Add in place what the lens spreads of lamps, of a glow (h, w, 3), as far around the object as it may change."""
+    place = tuple(slice(o.start + i.start, o.start + i.stop) for o, i in zip(shot.window, shot.at, strict=True))
+    wide = tuple(slice(max(0, s.start - _BLOOM_PX), s.stop + _BLOOM_PX) for s in place)
+    part = picture.with_pixels(np.ascontiguousarray(pixels[wide]))
+    lamps = np.zeros((*part.size, 3), np.float32)
+    at = _within((place[0], place[1]), (wide[0], wide[1]))
+    lamps[at] = glow ** np.float32(_GAMMA) * np.float32(_LAMP)
+    beside = np.ones(part.size, np.uint8)
+    beside[at] = shot.sight[shot.at] < 0.5
+    near = np.clip(1.0 - cv2.distanceTransform(beside, cv2.DIST_L2, 5) / np.float32(_BLOOM_PX), 0.0, 1.0)
+    halo = bloom(lamps, picture.size[1]) * near[..., None]
+    lit = relit(part, np.ones(part.size, np.float32), halo, 1)
+    seen = halo.max(axis=-1) > 0.5 / picture.full_scale**2
+    pixels[wide][seen] = lit[seen]
 
 
 def _shade(piece: Pixels, kept: Singles) -> None:
