@@ -24,9 +24,11 @@ _WATER = 1.33
 #: surface (J. Lekner, M. Dorf, "Why some things are darker when wet", Applied Optics 27, 1988).
 DARKENED = 0.5
 #: Share of the wet road on which water stands, and what the rest mirrors, rough as it is, relative to that (assumed).
-_PUDDLES, _ROUGH = 0.35, 0.5
+_PUDDLES, _ROUGH = 0.35, 0.75
 #: Blur of mirror images on rough wet asphalt, along the picture's columns, in shares of its height (assumed).
 _SMEAR = 0.09
+#: The same far below the foot: box of so many columns, and so many times the rows.
+_FAR_SMEAR = (9, 3)
 #: Ripples move what puddles mirror by this share of it, up and down (assumed).
 _RIPPLES = 0.22
 #: Ground farther than this is not resolved.
@@ -198,16 +200,29 @@ def fresnel(cosine: Floats, index: float = _WATER) -> Floats:
 
 
 def reflected(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
-    """Return the light (h, w, 3) that a rough wet road mirrors: smeared along columns, as roughness does."""
-    return np.asarray(cv2.blur(mirrored(light, ground), (3, max(3, round(_SMEAR * len(light))) | 1)))
+    """Return the light (h, w, 3) that a rough wet road mirrors.
+
+    Roughness smears it along columns, and the farther from the foot of what is mirrored, the more.
+    """
+    below = _below_foot(ground)
+    image = mirrored(light, ground)
+    tall = max(3, round(_SMEAR * len(light))) | 1
+    near = cv2.blur(image, (3, tall))
+    far = cv2.blur(near, (_FAR_SMEAR[0], _FAR_SMEAR[1] * tall | 1))
+    off = np.minimum(below * np.float32(0.5 / tall), np.float32(1.0))[..., None]
+    return np.asarray(near + off * (far - near))
 
 
 def mirrored(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
     """Return the light (h, w, 3) of each cell in a mirror at the foot of the next object above it."""
-    row = np.arange(len(ground))[:, None]
-    foot = np.maximum.accumulate(np.where(ground, -1, row), axis=0)
-    above = np.clip(2 * foot - row + 1, 0, len(ground) - 1)
+    above = np.clip(np.arange(len(ground))[:, None] - 2 * _below_foot(ground) + 1, 0, len(ground) - 1)
     return np.take_along_axis(light, above[..., None], axis=0)
+
+
+def _below_foot(ground: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return how many rows (h, w) each cell of the ground is below the foot of the next object above it."""
+    row = np.arange(len(ground))[:, None]
+    return np.asarray(row - np.maximum.accumulate(np.where(ground, -1, row), axis=0))
 
 
 def ground_places(around: Surroundings, cells: tuple[slice, slice] = np.s_[:, :]) -> tuple[Singles, Singles]:
