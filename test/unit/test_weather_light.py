@@ -173,7 +173,7 @@ def test_a_wet_road_mirrors_what_stands_beyond_it() -> None:
     ground[20:] = True
     light[14:18, 10:14, 0] = 1.0
     image = reflected(light, ground)
-    assert image[22:27, 11:13, 0].max() > 0.5 and image[34:, :, 0].max() == 0.0
+    assert image[22:27, 11:13, 0].max() > 0.5 and image[34:, :, 0].max() < 0.01
     assert cv2.countNonZero(image[..., 1]) == 0
 
 

@@ -37,6 +37,7 @@ from mt_nodes.relations.mutations.objects.host_camera import (
     through_mosaic,
 )
 from mt_nodes.world.camera.depth import depth_of
+from mt_nodes.world.camera.depth_completion import part_of
 from mt_nodes.world.camera.headlamps import bloom
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import relit
@@ -56,8 +57,9 @@ _BEFORE_M, _ABOVE_GROUND_M, _UNEVEN = 0.3, 0.25, 0.02
 TWO_PANES = PANE.visible_transmission**2
 #: A narrower blur changes nothing.
 _LEAST_BLUR_PX = 0.1
-#: Light of a lamp over what its pixels hold, clipped as they are (assumed), and how far off the object it shows.
-_LAMP, _BLOOM_PX = 1.5, 6
+#: Light of a lamp over what its pixels hold, clipped as they are (assumed); how far its bloom reaches, in shares of the
+#: picture's width and in pixels beyond the object; less light than this shows nothing.
+_LAMP, _BLOOM, _BEYOND_PX, _LEAST_LIGHT = 1.5, 0.03, 2, 1e-5
 #: Fewer pixels than this do not count as visible.
 LEAST_PIXELS = 12.0
 
@@ -161,20 +163,22 @@ def with_object(view: View, shot: ObjectImage) -> Pixels:
 
 
 def _shine(picture: Picture, pixels: Pixels, shot: ObjectImage, glow: Singles) -> None:
-    """Add in place what the lens spreads of lamps, of a glow (h, w, 3), as far around the object as it may change."""
-    place = tuple(slice(o.start + i.start, o.start + i.stop) for o, i in zip(shot.window, shot.at, strict=True))
-    wide = tuple(slice(max(0, s.start - _BLOOM_PX), s.stop + _BLOOM_PX) for s in place)
-    part = picture.with_pixels(np.ascontiguousarray(pixels[wide]))
-    lamps = np.zeros((*part.size, 3), np.float32)
-    at = _within((place[0], place[1]), (wide[0], wide[1]))
-    lamps[at] = glow ** np.float32(_GAMMA) * np.float32(_LAMP)
-    beside = np.ones(part.size, np.uint8)
-    beside[at] = shot.sight[shot.at] < 0.5
-    near = np.clip(1.0 - cv2.distanceTransform(beside, cv2.DIST_L2, 5) / np.float32(_BLOOM_PX), 0.0, 1.0)
+    """Add in place what the lens spreads of lamps, of a glow (h, w, 3), around them, and little beyond the object."""
+    reach = round(_BLOOM * picture.size[1])
+    lit = part_of(glow.max(axis=-1) > 0.0, reach)
+    if lit is None:
+        return
+    lamps = glow[lit] ** np.float32(_GAMMA) * np.float32(_LAMP)
+    away, off = (
+        cv2.distanceTransform(mask.astype(np.uint8), cv2.DIST_L2, 5)
+        for mask in (lamps.max(axis=-1) == 0.0, shot.sight[shot.at][lit] < 0.5)
+    )
+    near = np.maximum(1.0 - away / np.float32(reach), 0.0) * np.maximum(1.0 - off / np.float32(_BEYOND_PX), 0.0)
     halo = bloom(lamps, picture.size[1]) * near[..., None]
-    lit = relit(part, np.ones(part.size, np.float32), halo, 1)
-    seen = halo.max(axis=-1) > 0.5 / picture.full_scale**2
-    pixels[wide][seen] = lit[seen]
+    piece = pixels[shot.window][shot.at][lit]
+    brighter = relit(picture.with_pixels(np.ascontiguousarray(piece)), np.ones(near.shape, np.float32), halo, 1)
+    seen = halo.max(axis=-1) > _LEAST_LIGHT
+    piece[seen] = brighter[seen]
 
 
 def _shade(piece: Pixels, kept: Singles) -> None:
