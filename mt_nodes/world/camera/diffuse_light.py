@@ -39,6 +39,8 @@ LEFT = (0.18, 0.7)
 UNCHANGED = 0.99
 #: Bounds of the change of light: more would show the noise of dark shadows.
 BOUNDS = (0.15, 3.5)
+#: Both for a scene that gets darker as a whole, which hides the noise: hardly a trace of the shadows of noon is left.
+FADED, WIDE_BOUNDS = (0.12, 0.7), (0.1, 8.0)
 #: Light of what is lit by the sky alone, at most (assumed).
 _WHITEST = 0.7
 #: What has less than this share of the sky's light is none of it; from the second on it is wholly sky.
@@ -255,15 +257,20 @@ def _gains(
         yield others + ground + shadow * np.float32((1.0 / own - 1.0) * (1.0 - direct))
 
 
-def diffuse_light(shading: Shading, direct: float = 0.0) -> Singles:
+def diffuse_light(
+    shading: Shading,
+    direct: float = 0.0,
+    left: tuple[float, float] = LEFT,
+    bounds: tuple[float, float] = BOUNDS,
+) -> Singles:
     """Return the light (3, 2, h, w) of the ends of cells when a share of the sun's own light is left.
 
-    Reflections of the sun are cut: without it, nothing that is lit by the sky is as bright as white paint in the sun.
+    ``left``, ``bounds``: as of :func:`diffuse_gain`. Reflections of the sun are cut: without it, nothing that is lit by the sky is as bright as white paint in the sun.
     """
     if direct >= UNCHANGED:
         return shading.light.copy()
     light, most = np.empty_like(shading.light), np.float32(_WHITEST + (1.0 - _WHITEST) * direct) + shading.sky
-    for new, old, gain in zip(light, shading.light, _gains(shading, direct), strict=True):
+    for new, old, gain in zip(light, shading.light, _gains(shading, direct, left, bounds), strict=True):
         np.multiply(old, gain, out=new)
         np.minimum(new, most, out=new)
     return light

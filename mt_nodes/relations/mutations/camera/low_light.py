@@ -20,7 +20,7 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.relations.mutations.camera.rig_light import shading_in_rig
 from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.diffuse_light import Shading, diffuse_gain, diffuse_light
+from mt_nodes.world.camera.diffuse_light import FADED, WIDE_BOUNDS, Shading, diffuse_gain, diffuse_light
 from mt_nodes.world.camera.headlamps import WARM, bloom, lamps_in, low_beams
 from mt_nodes.world.camera.light import colour_of_temperature
 from mt_nodes.world.camera.local_relight import relit_locally
@@ -107,7 +107,7 @@ class Dusk(LowLight):
             return self._as_lit(view, gain)
         around = surroundings_of(view.bundle, view.image, view.camera())
         shading, step = shading_in_rig(view), around.depth.step_px
-        light = diffuse_light(shading) * gain[:, None, None, None]
+        light = diffuse_light(shading, left=FADED, bounds=WIDE_BOUNDS) * gain[:, None, None, None]
         up = np.clip(around.rays[..., 2] * np.float32(1.0 / _AFTERGLOW_RAD), 0.0, 1.0).astype(np.float32)
         glow = (
             np.array(_AFTERGLOW, np.float32)[:, None, None] * (np.float32(1.0) - up)

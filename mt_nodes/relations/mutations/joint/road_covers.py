@@ -35,21 +35,22 @@ class Cover:
         reflectivity: diffuse, of what lies there, at LiDARs' wavelengths. albedo: red, green, blue.
         index: refractive index of its smooth surface, which mirrors; 1 for a rough one.
         grain: standard deviation of its lighter and darker places, relative to the mean. finer: how many times smaller
-            these places are than others'.
+            these places are than others'. pressed: how much darker wheels have left it in their tracks.
     """
 
     reflectivity: float
     albedo: Rgb
     index: float
     grain: float
-    finer: float = 1.0
+    finer: tuple[float, ...] = (1.0,)
+    pressed: float = 0.0
 
 
 COVERS: dict[str, Cover] = {
-    "snow": Cover(0.7, (0.8, 0.82, 0.86), 1.0, 0.13),
+    "snow": Cover(0.7, (0.8, 0.82, 0.86), 1.0, 0.13, (1.0, 5.0), 0.35),
     "ice": Cover(0.12, (0.34, 0.38, 0.42), ICE, 0.1),
     "mud": Cover(0.15, (0.105, 0.066, 0.036), WATER, 0.3),
-    "gravel": Cover(0.3, (0.3, 0.26, 0.21), 1.0, 0.4, 5.0),
+    "gravel": Cover(0.3, (0.3, 0.26, 0.21), 1.0, 0.4, (5.0,)),
 }
 
 

@@ -32,6 +32,11 @@ _LEAST_SHARE = 0.01
 _ROAD_ALBEDO = 0.12
 #: Ground brighter than this factor times this quantile of it is a lane marking, and no measure of the incident light.
 _LIT, _LINE = 0.75, 1.15
+#: Light of what lies in the sun, before it is compressed, at most; and the light under vehicles relative to it, from
+#: which on a cover shows, and shows wholly (assumed).
+_EXPOSED, _UNDER = 1.7, (0.01, 0.05)
+#: Tracks of wheels: their place aside and half their width (assumed).
+_TRACK_M, _TRACK_WIDE_M = 0.8, 0.25
 #: Farther ground is not resolved.
 _FAR_M = 80.0
 #: Grain fades at this pixel width on the road.
@@ -117,12 +122,17 @@ class CoveredRoadInPictures(RoadInPictures):
         x, y, far = (_enlarged(m[first:], step, part.size) for m in _places(around))
         share = share_at(x, y, self.amount)
         share *= _ground_pixels(around.ground[first:], step, part)
-        finer = np.float32(self.lying.finer)
-        tone = grain_at(finer * x, finer * y)
-        tone *= np.float32(self.lying.grain) / (np.float32(1.0) + np.square(far * finer / _GRAIN_SEEN_M))
+        tone = np.zeros(part.size, np.float32)
+        for finer in self.lying.finer:
+            own = grain_at(np.float32(finer) * x, np.float32(finer) * y)
+            own *= np.float32(self.lying.grain) / (np.float32(1.0) + np.square(far * np.float32(finer / _GRAIN_SEEN_M)))
+            tone += own
         tone += np.float32(1.0)
-        lit = _falling(view, around)
-        tone *= _enlarged(lit[first:], step, part.size) * np.float32(1.0 / _ROAD_ALBEDO)
+        falling, seen = _falling(view, around)
+        tone *= _enlarged(falling[first:], step, part.size)
+        share *= _enlarged(seen[first:], step, part.size)
+        off = np.abs(np.abs(y) - np.float32(_TRACK_M)) * np.float32(1.0 / _TRACK_WIDE_M)
+        tone *= np.float32(1.0) - np.float32(self.lying.pressed) * np.exp(-np.square(np.square(off)))
         np.maximum(tone, np.float32(0.0), out=tone)
         colours = [share * (np.float32(1.0) - cv2.exp(tone * np.float32(-a))) for a in self.lying.albedo]
         if self.lying.index > 1.0:
@@ -155,7 +165,7 @@ class CoveredRoadInPictures(RoadInPictures):
         if not where.any():
             return None
         before, after = (light_of(measures.colour(view.picture, where)) for view in (old, new))
-        lit = float(_falling(old, around)[cells].mean()) / _ROAD_ALBEDO
+        lit = float(_falling(old, around)[0][cells].mean())
         own = 1.0 - np.exp(-lit * np.array(self.lying.albedo))
         if old.picture.order == "mono":
             own = np.full(3, float(own @ BRIGHTNESS))
@@ -177,11 +187,18 @@ def _places(around: Surroundings) -> tuple[Singles, Singles, Singles]:
     return x.astype(np.float32), y.astype(np.float32), wide.astype(np.float32)
 
 
-def _falling(view: View, around: Surroundings) -> Singles:
-    """Return the light (h, w) of the ground's cells, without lane markings and slightly smoothed."""
+def _falling(view: View, around: Surroundings) -> tuple[Singles, Singles]:
+    """Return the light (h, w) that falls on the ground's cells, and how much (h, w) of what lies there is seen.
+
+    The light is relative to full scale, without lane markings, slightly smoothed, and at an exposure for what lies in
+    the sun. Under vehicles, where hardly any light falls, nothing fell either.
+    """
     light = grey(coarse_light(view.picture, around.shape, around.depth.step_px))
-    most = _LINE * np.float32(np.quantile(light[around.ground], _LIT))
-    return np.asarray(cv2.blur(np.minimum(light, most), (3, 3)))
+    lit = np.float32(np.quantile(light[around.ground], _LIT))
+    soft = np.asarray(cv2.blur(np.minimum(light, _LINE * lit), (3, 3)))
+    seen = np.clip((soft / lit - np.float32(_UNDER[0])) * np.float32(1.0 / (_UNDER[1] - _UNDER[0])), 0.0, 1.0)
+    exposed = min(1.0 / _ROAD_ALBEDO, _EXPOSED / max(float(lit), 1e-3))
+    return soft * np.float32(exposed), cv2.blur(seen, (3, 3))
 
 
 def _ground_pixels(ground: npt.NDArray[np.bool_], step_px: int, picture: Picture) -> Singles:
