@@ -350,7 +350,7 @@ def test_the_light_that_falls_on_the_road_leaves_lines_out() -> None:
     for one in (bundle, painted):
         view = View.of(one, one.images[0])
         around = surroundings(view)
-        lit.append(road_in_pictures._falling(view, around))
+        lit.append(road_in_pictures._falling(view, around)[0] * road_in_pictures._ROAD_ALBEDO)
         raw.append(grey(coarse_light(view.picture, around.shape, around.depth.step_px)))
     lines = raw[1] > 2.0 * raw[0]
     assert lines.sum() > 10 and (lit[1] - lit[0])[lines].mean() < 0.3 * (raw[1] - raw[0])[lines].mean()

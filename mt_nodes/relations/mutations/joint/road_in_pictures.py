@@ -34,7 +34,7 @@ _ROAD_ALBEDO = 0.12
 _LIT, _LINE = 0.75, 1.15
 #: Light of what lies in the sun, before it is compressed, at most; and the light under vehicles relative to it, from
 #: which on a cover shows, and shows wholly (assumed).
-_EXPOSED, _UNDER = 1.7, (0.01, 0.05)
+_EXPOSED, _UNDER = 2.2, (0.01, 0.05)
 #: Tracks of wheels: their place aside and half their width (assumed).
 _TRACK_M, _TRACK_WIDE_M = 0.8, 0.25
 #: Farther ground is not resolved.
@@ -119,22 +119,13 @@ class CoveredRoadInPictures(RoadInPictures):
         around, step = surroundings(view), surroundings(view).depth.step_px
         first = max(0, int(np.flatnonzero(around.ground.any(axis=1))[0]) - 1)
         part = view.picture.with_pixels(np.ascontiguousarray(view.picture.pixels[first * step :]))
-        x, y, far = (_enlarged(m[first:], step, part.size) for m in _places(around))
-        share = share_at(x, y, self.amount)
-        share *= _ground_pixels(around.ground[first:], step, part)
-        tone = np.zeros(part.size, np.float32)
-        for finer in self.lying.finer:
-            own = grain_at(np.float32(finer) * x, np.float32(finer) * y)
-            own *= np.float32(self.lying.grain) / (np.float32(1.0) + np.square(far * np.float32(finer / _GRAIN_SEEN_M)))
-            tone += own
-        tone += np.float32(1.0)
-        falling, seen = _falling(view, around)
-        tone *= _enlarged(falling[first:], step, part.size)
-        share *= _enlarged(seen[first:], step, part.size)
-        off = np.abs(np.abs(y) - np.float32(_TRACK_M)) * np.float32(1.0 / _TRACK_WIDE_M)
-        tone *= np.float32(1.0) - np.float32(self.lying.pressed) * np.exp(-np.square(np.square(off)))
-        np.maximum(tone, np.float32(0.0), out=tone)
-        colours = [share * (np.float32(1.0) - cv2.exp(tone * np.float32(-a))) for a in self.lying.albedo]
+        coarse = 2 - step % 2  # what lies there has nothing finer
+        size = tuple(-(-side // coarse) for side in part.size)
+        share, tone = self._lain(view, around, first, step // coarse, (size[0], size[1]))
+        colours = [_stretched(np.float32(1.0) - cv2.exp(tone * np.float32(-a)), part.size) for a in self.lying.albedo]
+        share = _stretched(share, part.size) * _ground_pixels(around.ground[first:], step, part)
+        for own in colours:
+            own *= share
         if self.lying.index > 1.0:
             self._mirror(view, around, colours, share, first)
         offset = np.asarray(cv2.merge(colours))
@@ -144,6 +135,23 @@ class CoveredRoadInPictures(RoadInPictures):
         mask = untouched if changed.ndim == 2 else untouched[..., None]
         new[first * step :] = np.where(mask, part.pixels, changed)
         return new
+
+    def _lain(
+        self, view: View, around: Surroundings, first: int, step_px: int, size: tuple[int, int]
+    ) -> tuple[Singles, Singles]:
+        """Return the covered share and the light (h, w) of ground of a ``size`` from the ``first`` row of cells on."""
+        falling, seen = _falling(view, around, max(self.lying.albedo))
+        x, y, far, light, seen = (_enlarged(m[first:], step_px, size) for m in (*_places(around), falling, seen))
+        share = share_at(x, y, self.amount) * seen
+        tone = np.ones(size, np.float32)
+        for finer in self.lying.finer:
+            own = grain_at(np.float32(finer) * x, np.float32(finer) * y)
+            own *= np.float32(self.lying.grain) / (np.float32(1.0) + np.square(far * np.float32(finer / _GRAIN_SEEN_M)))
+            tone += own
+        if self.lying.pressed:
+            off = np.abs(np.abs(y) - np.float32(_TRACK_M)) * np.float32(1.0 / _TRACK_WIDE_M)
+            tone *= np.float32(1.0) - np.float32(self.lying.pressed) * np.exp(-np.square(np.square(off)))
+        return share, np.maximum(tone * light, np.float32(0.0))
 
     def _mirror(self, view: View, around: Surroundings, colours: list[Singles], share: Singles, first: int) -> None:
         """Blend in the mirror image of what stands beyond, by Fresnel's law; in place."""
@@ -165,7 +173,7 @@ class CoveredRoadInPictures(RoadInPictures):
         if not where.any():
             return None
         before, after = (light_of(measures.colour(view.picture, where)) for view in (old, new))
-        lit = float(_falling(old, around)[0][cells].mean())
+        lit = float(_falling(old, around, max(self.lying.albedo))[0][cells].mean())
         own = 1.0 - np.exp(-lit * np.array(self.lying.albedo))
         if old.picture.order == "mono":
             own = np.full(3, float(own @ BRIGHTNESS))
@@ -187,17 +195,17 @@ def _places(around: Surroundings) -> tuple[Singles, Singles, Singles]:
     return x.astype(np.float32), y.astype(np.float32), wide.astype(np.float32)
 
 
-def _falling(view: View, around: Surroundings) -> tuple[Singles, Singles]:
+def _falling(view: View, around: Surroundings, albedo: float = 1.0) -> tuple[Singles, Singles]:
     """Return the light (h, w) that falls on the ground's cells, and how much (h, w) of what lies there is seen.
 
     The light is relative to full scale, without lane markings, slightly smoothed, and at an exposure for what lies in
-    the sun. Under vehicles, where hardly any light falls, nothing fell either.
+    the sun, of an ``albedo``. Under vehicles, where hardly any light falls, nothing fell either.
     """
     light = grey(coarse_light(view.picture, around.shape, around.depth.step_px))
     lit = np.float32(np.quantile(light[around.ground], _LIT))
     soft = np.asarray(cv2.blur(np.minimum(light, _LINE * lit), (3, 3)))
     seen = np.clip((soft / lit - np.float32(_UNDER[0])) * np.float32(1.0 / (_UNDER[1] - _UNDER[0])), 0.0, 1.0)
-    exposed = min(1.0 / _ROAD_ALBEDO, _EXPOSED / max(float(lit), 1e-3))
+    exposed = min(1.0 / _ROAD_ALBEDO, _EXPOSED / max(float(lit) * albedo, 1e-3))
     return soft * np.float32(exposed), cv2.blur(seen, (3, 3))
 
 
@@ -208,6 +216,11 @@ def _ground_pixels(ground: npt.NDArray[np.bool_], step_px: int, picture: Picture
     follow_edges(shares, cells, picture, step_px, 0.5)
     near = _enlarged(cv2.dilate(cells, np.ones((3, 3), np.uint8)), step_px, picture.size) == 1.0
     return np.where(near, shares.astype(np.float32) / np.float32(65535.0), np.float32(0.0))
+
+
+def _stretched(values: Singles, size: tuple[int, int]) -> Singles:
+    """Return values (h, w) of every second pixel, or of each, for every pixel of a picture of ``size``."""
+    return values if values.shape == size else np.asarray(cv2.resize(values, (0, 0), fx=2, fy=2)[: size[0], : size[1]])
 
 
 def _enlarged(cells: npt.NDArray[Any], step_px: int, size: tuple[int, int]) -> Singles:

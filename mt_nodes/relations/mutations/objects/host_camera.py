@@ -25,7 +25,7 @@ _GRAIN_PX, _TILE_PX = 0.55, 512
 #: Side of blocks of pixels, the quantile of them that has noise and no texture, and how many must be left.
 _BLOCK_PX, _FLAT, _LEAST_BLOCKS = 8, 0.02, 24
 #: How far around a window noise is looked for, in pixels.
-_WIDE_PX = 400
+_WIDE_PX = 240
 #: Samples that show noise, in shares of full scale: in darker ones rounding hides it, brighter ones may be clipped.
 _DARKEST, _BRIGHTEST = 0.06, 0.95
 #: Standard deviation of what rounding adds to brightness: of three samples, BT.601, and of their sum.
