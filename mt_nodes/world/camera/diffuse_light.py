@@ -265,7 +265,8 @@ def diffuse_light(
 ) -> Singles:
     """Return the light (3, 2, h, w) of the ends of cells when a share of the sun's own light is left.
 
-    ``left``, ``bounds``: as of :func:`diffuse_gain`. Reflections of the sun are cut: without it, nothing that is lit by the sky is as bright as white paint in the sun.
+    Reflections of the sun are cut: without it, nothing that is lit by the sky is as bright as white paint in the sun.
+    ``left``, ``bounds``: as of :func:`diffuse_gain`.
     """
     if direct >= UNCHANGED:
         return shading.light.copy()

@@ -122,10 +122,9 @@ class CoveredRoadInPictures(RoadInPictures):
         coarse = 2 - step % 2  # what lies there has nothing finer
         size = tuple(-(-side // coarse) for side in part.size)
         share, tone = self._lain(view, around, first, step // coarse, (size[0], size[1]))
-        colours = [_stretched(np.float32(1.0) - cv2.exp(tone * np.float32(-a)), part.size) for a in self.lying.albedo]
         share = _stretched(share, part.size) * _ground_pixels(around.ground[first:], step, part)
-        for own in colours:
-            own *= share
+        own = (np.float32(1.0) - cv2.exp(tone * np.float32(-a)) for a in self.lying.albedo)
+        colours = [share * _stretched(colour, part.size) for colour in own]
         if self.lying.index > 1.0:
             self._mirror(view, around, colours, share, first)
         offset = np.asarray(cv2.merge(colours))
