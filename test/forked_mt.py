@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["forked_mt", "mt_nodes.runs.replay.execute", "mt_nodes.cli.replay_execution"])
+_USED = ("mt_nodes.cli.replay_execution", "mt_nodes.report.run_files", "rosbags.typesys.stores.ros2_jazzy", "numpy.ma")
+_SERVER.set_forkserver_preload(["forked_mt", *_USED])
 #: Longest wait for its end.
 _LIMIT_S = 280.0
 
