@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -437,14 +436,16 @@ def test_an_early_interruption_is_one_too(place: Place) -> None:
 
 
 @pytest.fixture(scope="module")
-def waiting(place: Place) -> Iterator[dict[str, Future[Ran]]]:
-    """Runs that do little but wait, beside the others: processes of their own, begun before the first test."""
+def waiting(place: Place) -> dict[str, Ran]:
+    """Runs that do little but wait, as processes beside the other tests.
+
+    Begun between two runs in this process: when one of these ends, it ends what was begun meanwhile.
+    """
     # What it answers must come in time on a busy machine, too; it is heard out three times for this long.
     hangs = place.program("hang", 5, deadline_s=5, stop_timeout_s=0.5)
     deaf = place.program("deaf", 0, ready_timeout_s=30)  # it advertises well before, however slowly
     words = {"hang": (hangs, "--relations", "noise_outside_roi_10"), "deaf": (deaf, *NOISE)}
-    with ThreadPoolExecutor(1) as pool:
-        yield {name: pool.submit(place.replay, name, place.small, "--stack", *given) for name, given in words.items()}
+    return {name: place.start(name, place.small, "--stack", *given) for name, given in words.items()}
 
 
 def test_somebody_elses_program_in_one_domain(place: Place, waiting: object) -> None:
@@ -487,15 +488,15 @@ def test_a_camera_model_that_commands_is_judged_by_somebodys_own_check(place: Pl
     assert here.wholly(1).lines == ran.lines
 
 
-def test_a_stack_that_hangs_is_found_out(waiting: dict[str, Future[Ran]]) -> None:
-    ran = waiting["hang"].result().wholly(4)
+def test_a_stack_that_hangs_is_found_out(waiting: dict[str, Ran]) -> None:
+    ran = waiting["hang"].over().wholly(4)
     assert "followup arm runs but has not answered 3 inputs in a row" in ran.summary["infrastructure"]
     assert ran.summary["outcomes"]["ERROR"] and ran.summary["outcomes"]["HOLDS"] == 4
     assert ran.summary["outcomes"]["VIOLATED"], "a stack that says when it sees nothing has lost everything"
 
 
-def test_a_stack_that_never_listens_never_gets_ready(waiting: dict[str, Future[Ran]]) -> None:
-    ran = waiting["deaf"].result().wholly(4)
+def test_a_stack_that_never_listens_never_gets_ready(waiting: dict[str, Ran]) -> None:
+    ran = waiting["deaf"].over().wholly(4)
     assert ran.summary["offered"] == 0
     assert "nobody subscribes to /points" in ran.summary["infrastructure"]
     assert "nobody publishes" not in ran.summary["infrastructure"]
