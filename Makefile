@@ -42,8 +42,11 @@ endif
 tests: # Those that may run beside others
 	$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),$(WORKERS) -m "not long and not alone")
 
-test-long: .venv/test.stamp ## Run the tests that take long: whole matrices, tiny benchmarks, faults injected into each process (half an hour)
+test-long: .venv/test.stamp ## Run the tests that take long: whole matrices, tiny benchmarks, faults injected into each process, properties with more examples (40 minutes)
 	$(BIN)/python -m pytest -m long $(ARGS)
+ifndef ARGS
+	$(BIN)/python -m pytest -m "hypothesis and not long and not alone" --hypothesis-profile long
+endif
 
 test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `models` (torch: 3 GB), on tiny models
 	scripts/setup.sh test,diffusion,models

@@ -218,10 +218,10 @@ def _parser(words: Sequence[str]) -> tuple[CommandParser, CommandParser | None]:
     typed, command = next((word for word in words if word in COMMANDS), None), None
     for name, summary in COMMANDS.items():
         sub = subparsers.add_parser(name, description=summary[0].upper() + summary[1:] + ".")
-        add_common(sub)
         if name == typed:
             command = sub
-            # Only the command that runs declares its arguments: the others cost no time to import.
+            # Only the command that runs declares its arguments: the others cost no time.
+            add_common(sub)
             importlib.import_module(f"mt_nodes.cli.{name}_command").add_arguments(sub)
     return parser, command
 

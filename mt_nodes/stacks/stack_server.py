@@ -31,6 +31,7 @@ def main(number: int) -> None:
     control = socket.socket(fileno=number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the other end of its socket
     codes: dict[int, int | None] = {}
+    importlib.import_module("numpy.ma")  # np.unique would import it in each forked process
     gc.freeze()  # garbage collection would copy shared pages
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)

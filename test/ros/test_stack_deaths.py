@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 from dying_stack import HARMLESS, WAYS, drive, running, stack
+from forked_mt import forked_mt
 from made_runs import no_pages
 
 from mt_nodes.base.jsonl import read_result
@@ -208,10 +209,6 @@ def leaving(place: Path, call: str, where: str) -> tuple[str, list[str]]:
     return str(place / "leaves.yaml"), ["--plugins", str(plugins), "--out", str(place / "out")]
 
 
-def mt(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*MT, *words], capture_output=True, text=True, env=dict(os.environ), check=False)
-
-
 EXITS = ("sys.exit(0)", "os._exit(0)", "C._exit(0)", "C.exit(0)", "C._exit(1)")
 
 
@@ -226,7 +223,7 @@ EXITS = ("sys.exit(0)", "os._exit(0)", "C._exit(0)", "C.exit(0)", "C._exit(1)")
 def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str, where: str) -> None:
     relation, words = leaving(tmp_path, call, where)
     named = ("--stack", str(stack(tmp_path, "pass")), "--relations", relation, *words)
-    ended = mt("replay", str(bag), "--transport", "inprocess", *named)
+    ended = forked_mt("replay", str(bag), "--transport", "inprocess", *named)
     assert ended.returncode == 4, ended.stdout + ended.stderr
     if call != "sys.exit(0)":
         assert f"mt: the process ended with exit code {call[-2]} before the command was done" in ended.stderr
@@ -237,7 +234,7 @@ def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str,
 def test_nor_does_one_in_a_search(bag: Path, tmp_path: Path, where: str) -> None:
     relation, words = leaving(tmp_path, "C._exit(0)", where)
     named = ("--stack", str(stack(tmp_path, "pass")), "--relation", relation, "--trials", "2", *words)
-    ended = mt("search", str(bag), "--transport", "inprocess", *named)
+    ended = forked_mt("search", str(bag), "--transport", "inprocess", *named)
     assert ended.returncode == 4 and "so there is no verdict" in ended.stderr, ended.stdout + ended.stderr
 
 
@@ -245,7 +242,7 @@ def test_nor_does_one_in_a_campaigns_worker(bag: Path, tmp_path: Path) -> None:
     relation, words = leaving(tmp_path, "C.exit(0)", "apply")
     given = {"bags": [str(bag)], "stacks": [str(stack(tmp_path, "pass"))], "relations": [relation]}
     (tmp_path / "campaign.yaml").write_text(yaml.safe_dump({**given, "transport": "inprocess", "retries": 1}))
-    assert mt("campaign", str(tmp_path / "campaign.yaml"), *words).returncode == 4
+    assert forked_mt("campaign", str(tmp_path / "campaign.yaml"), *words).returncode == 4
     summary = summary_of(tmp_path / "out")
     assert summary["items"]["failed"] == 1 and summary["exit_code"] == 4
 
@@ -253,7 +250,7 @@ def test_nor_does_one_in_a_campaigns_worker(bag: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["apply", pytest.param("judge", marks=pytest.mark.long)])
 def test_nor_does_one_over_topics(bag: Path, tmp_path: Path, domains: tuple[int, ...], where: str) -> None:
     relation, words = leaving(tmp_path, "C._exit(0)", where)
-    ended = mt("replay", str(bag), "--stack", str(stack(tmp_path, "pass")), "--relations", relation, *words)
+    ended = forked_mt("replay", str(bag), "--stack", str(stack(tmp_path, "pass")), "--relations", relation, *words)
     assert ended.returncode == 4 and "the suite process ended with exit code 0" in ended.stderr, ended.stderr
     assert not (tmp_path / "out" / "summary.json").exists()
 
@@ -265,7 +262,7 @@ def test_nor_does_a_check_of_whole_drives(tmp_path: Path) -> None:
     made = {"id": "leaves", "kind": "necessary", "because": "x", "scenario": ["pedestrian_nearer"]}
     (tmp_path / "leaves.yaml").write_text(yaml.safe_dump({**made, "check": "watching", "min_decided": 1}))
     words = ("--relations", str(tmp_path / "leaves.yaml"), "--plugins", str(plugins), "--out", str(tmp_path / "out"))
-    ended = mt("scenario", "pedestrian_crosses", "--transport", "inprocess", *words)
+    ended = forked_mt("scenario", "pedestrian_crosses", "--transport", "inprocess", *words)
     assert ended.returncode == 4 and "so there is no verdict" in ended.stderr, ended.stdout + ended.stderr
     assert (tmp_path / "out" / "run.json").exists() and not (tmp_path / "out" / "summary.json").exists()
 
@@ -288,7 +285,7 @@ def test_no_command_ends_with_0_where_a_plugin_exits_as_it_is_imported(
     (tmp_path / "leaving.py").write_text("import ctypes\nctypes.CDLL(None).exit(0)\n")
     (tmp_path / "live.yaml").write_text("mode: shadow\nrelations: [noise_outside_roi_10]\n")
     places = {"bag": bag, "live": tmp_path / "live.yaml", "out": tmp_path / "out"}
-    ended = mt(*(word.format(**places) for word in words), "--plugins", str(tmp_path))
+    ended = forked_mt(*(word.format(**places) for word in words), "--plugins", str(tmp_path))
     assert ended.returncode == 4 and "so there is no verdict" in ended.stderr, ended.stdout + ended.stderr
 
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from forked_mt import forked_mt
 from made_runs import no_pages
 from planted_histories import few_points, git, history
 
@@ -118,13 +118,14 @@ def test_git_bisect_run_finds_a_flaky_fault(failed: Failed, tmp_path: Path) -> N
     assert "git bisect skip" in git(repo, "bisect", "log") and "violated in 0 of" in said
 
 
-def test_a_step_as_a_process_ends_with_the_codes_of_git(failed: Failed, tmp_path: Path) -> None:
+def test_a_step_as_a_process_ends_with_the_codes_of_git(
+    failed: Failed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     history(tmp_path / "repo", 1, 0, failed.limit)
+    monkeypatch.chdir(tmp_path / "repo")
 
     def code_of(*words: str) -> int:
-        return subprocess.run(
-            (*MT, "bisect", "step", *words), cwd=tmp_path / "repo", timeout=120, check=False
-        ).returncode
+        return forked_mt("bisect", "step", *words).returncode
 
     failures = ("--failures", str(failed.directory))
     assert code_of(*failures, "--stack", "stack.yaml", "--bad-rate", "0.95") == 1

@@ -152,10 +152,16 @@ def test_the_campaign_sums_up_its_cells(whole: Path) -> None:
     assert {case.get("classname", "").split(".")[1] for case in cases} == set(summary["cells"])
 
 
+def first_cell_of(whole: Path) -> dict[str, Any]:
+    """Return what the campaign with the first seed alone comes to: half of the work of the whole one."""
+    name = CELL.format(SEEDS[0])
+    return {name: results_of(whole)[name]}
+
+
 @pytest.mark.usefixtures("without_reports")
 def test_two_workers_and_one_come_to_the_same(bags: list[Path], whole: Path, tmp_path: Path) -> None:
-    asked: dict[str, Any] = {"relations": [*RELATIONS, VARIED], "seeds": SEEDS}
-    assert results_of(carried_out(tmp_path, bags, workers=2, **asked)) == results_of(whole)
+    asked: dict[str, Any] = {"relations": [*RELATIONS, VARIED], "seeds": SEEDS[:1]}
+    assert results_of(carried_out(tmp_path, bags, workers=2, **asked)) == first_cell_of(whole)
 
 
 def test_an_item_done_twice_is_done_once(bags: list[Path], tmp_path: Path) -> None:
@@ -247,7 +253,7 @@ def test_what_a_dead_worker_was_at_goes_back_and_counts(bags: list[Path], tmp_pa
 
 @pytest.mark.usefixtures("without_reports")
 def test_a_killed_worker_is_replaced_and_its_item_gone_on_with(bags: list[Path], whole: Path, tmp_path: Path) -> None:
-    conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS, retries=50)
+    conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS[:1], retries=50)
     killed: list[int] = []
     with CampaignStore(conducted.out / FILE) as store:
         pool = LocalPool(1, conducted.out / ITEMS)
@@ -268,7 +274,7 @@ def test_a_killed_worker_is_replaced_and_its_item_gone_on_with(bags: list[Path],
             pool.close()
     assert len(killed) == 2
     gone_on_with(conducted.out)
-    assert results_of(conducted.out) == results_of(whole)
+    assert results_of(conducted.out) == first_cell_of(whole)
 
 
 def test_an_item_that_somebody_else_does_not_leave_is_trouble_of_the_infrastructure(

@@ -106,10 +106,13 @@ def label_by_size(size_m: Floats) -> list[str]:
 
 
 def _candidate_angles(corner: Floats, owner: Ints) -> tuple[Floats, Ints]:
-    """Directions of all hull edges with the cluster they belong to; direction 0 too, for a hull that is a point."""
+    """Directions of all hull edges with the cluster they belong to; direction 0 too, for a hull that is a point.
+
+    ``owner``: (C,) 0, 0, …, 1, …: ascending without gaps.
+    """
     inside = owner[1:] == owner[:-1]
     edge = np.diff(corner, axis=0)[inside]
-    clusters = np.unique(owner)
+    clusters = np.arange(owner[-1] + 1)
     angle = np.concatenate([np.arctan2(edge[:, 1], edge[:, 0]), np.zeros(len(clusters))])
     of = np.concatenate([owner[1:][inside], clusters])
     order = np.argsort(of, kind="stable")

@@ -21,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 
 _CELLS, _FARTHEST_M, _PULSE_PARTS = 80, 60.0, 24
 #: Gains of lasers: log-logistic, of 2 dB.
-_GAINS, _GAIN_SHAPE = 56, 0.25
+_GAINS, _GAIN_SHAPE = 28, 0.25
 _BLOCK = 64
 #: What tables may round: density and amplitude as shares, free range in metres, chance.
 _DENSITY, _AMPLITUDE, _FREE_M, _CHANCE = 0.02, 0.025, 0.3, 0.01
@@ -74,7 +74,7 @@ class AirOnBeams:
         for some in _blocks(len(range_m)):
             mean, alone = self._mean(table, some), (amplitude[some] / self.receiver.noise)[:, None]
             weight, before = np.zeros_like(mean), cell * (grid_m <= self.free_m[some, None])
-            for gain, share in _gains(_GAINS // 4):
+            for gain, share in _gains(_GAINS // 2):
                 z = alone - gain * mean / self.receiver.noise
                 hazard = np.exp(-0.5 * z * z - special.log_ndtr(z)) - np.exp(-0.5 * alone**2 - special.log_ndtr(alone))
                 excess = (special.log_ndtr(alone) - special.log_ndtr(z)) * before / (self.width_m / 2.0)
