@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mt_nodes.base.errors import UsageError
 
 if TYPE_CHECKING:
     from mt_nodes.runs.watch.watch_request import WatchRequest
@@ -39,6 +42,32 @@ def watch_run(request: WatchRequest, out: str | None, as_json: bool) -> int:
     return int(summary["exit_code"])
 
 
+def watch_bags(args: argparse.Namespace) -> int:
+    """Carry out ``mt replay BAG --watch-only``. Raises UsageError: an option has no meaning for it."""
+    from mt_nodes.cli.arguments import role_topics
+    from mt_nodes.runs.watch.watch_files import bag_request
+
+    if not args.watch_only:
+        raise UsageError("--watch-config goes with --watch-only")
+    if not args.bags:
+        raise UsageError("got no bag; type `mt replay BAG --watch-only`")
+    if given := [name for name in ("suite", "cases", "failures", "resume", "waivers", "qos") if getattr(args, name)]:
+        raise UsageError(f"--{given[0]}: a run that only watches has no use for it; leave it out")
+    request = bag_request(
+        args.watch_config,
+        bags=tuple(map(str, args.bags)),
+        inprocess=args.transport == "inprocess",
+        relations=args.relations,
+        stack=args.stack,
+        topics=role_topics(args.topics),
+        limit=args.limit,
+        faults=tuple(args.faults),
+        transforms=str(args.transforms or ""),
+        plugins=tuple(str(p.resolve()) for p in args.plugins),
+    )
+    return watch_run(request, args.out, args.json)
+
+
 def print_watched(summary: Mapping[str, Any], out: Path) -> None:
     """Print the table of a run that only watched."""
     from mt_nodes.cli.terminal import Rows, console, text
@@ -64,10 +93,10 @@ def _notes(summary: Mapping[str, Any]) -> Iterator[str]:
             yield f"  VIOLATED at {event['stamp_ns']} ns: {event['reason']}"
     answered = summary.get("frames", 0) - summary.get("unanswered", 0)
     cost = summary["cost"]
-    yield (
-        f"{summary.get('frames', 0)} inputs, {answered} answered; "
-        f"{1e3 * cost['cpu_s'] / max(cost['wall_s'], 1e-9):.0f} ms of processor time a second, {cost['look_ms']['p50']:.1f} ms an input (p99 {cost['look_ms']['p99']:.1f} ms)"
-    )
+    busy_ms = 1e3 * cost["cpu_s"] / max(cost["wall_s"], 1e-9)
+    yield f"{summary.get('frames', 0)} inputs, {answered} answered; {busy_ms:.0f} ms of processor time a second"
+    look = cost["look_ms"]
+    yield f"looking took {look['p50']:.1f} ms an input, {look['p99']:.1f} ms at most in 99 %"
 
 
 class _Progress:

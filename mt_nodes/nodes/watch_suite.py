@@ -150,9 +150,10 @@ def _live(
         return 0.0 < run.request.duration_s < process_time_s() - began_s
 
     def known() -> bool:
-        missing = topics.missing()
+        if not (missing := topics.missing()):
+            return True
         progress.tell({"waiting_for": f"a publisher of {', '.join(missing)} in domain {run.request.live_domain}"})
-        return not missing or over()
+        return over()
 
     wait_until(known, math.inf, LOOK_EVERY_S)
     heard = _Queue()

@@ -3,17 +3,17 @@
 
 Whether an event begins is decided once a frame. Let p(i) be the probability that one begins in frame i, given all
 before, L = p(1) + … + p(n) the number of events to be expected, and N that of events so far. For any r >= 0,
-r^N exp(-(r - 1) L) is a nonnegative supermartingale that begins at 1, because 1 + (r - 1) p <= exp((r - 1) p). So is its
+r^N exp(-(r - 1) L) is a nonnegative supermartingale that begins at 1, for 1 + (r - 1) p <= exp((r - 1) p). So is its
 mean over r with a gamma distribution of shape and rate A,
 
     exp(L) A^A / Γ(A) · Γ(A + N) / (A + L)^(A + N),
 
 which ever exceeds 1 / error with a probability of at most ``error`` (J. Ville, Étude critique de la notion de
-collectif, 1939). The values of L at which it does not are the interval: the gamma-Poisson mixture of S. R. Howard, A. Ramdas, J.
-McAuliffe, J. Sekhon, Time-uniform, nonparametric, nonasymptotic confidence sequences, Ann. Statist. 49, 2021 (after H.
-Robbins, Statistical methods related to the law of the iterated logarithm, Ann. Math. Statist. 41, 1970). Nothing is
-assumed of the events: neither that they are independent, nor that their rate is constant. The interval is that of the
-mean rate over what was watched so far.
+collectif, 1939). The values of L at which it does not are the interval: the gamma-Poisson mixture of S. R. Howard, A.
+Ramdas, J. McAuliffe, J. Sekhon, Time-uniform, nonparametric, nonasymptotic confidence sequences, Ann. Statist. 49, 2021
+(after H. Robbins, Statistical methods related to the law of the iterated logarithm, Ann. Math. Statist. 41, 1970).
+Nothing is assumed of the events: neither that they are independent, nor that their rate is constant. The interval is
+that of the mean rate over what was watched so far.
 """
 
 from __future__ import annotations

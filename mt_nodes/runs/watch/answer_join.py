@@ -12,8 +12,8 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import ROLES, ImageBoxes, Output
 from mt_nodes.relations.stream_checks.base import WatchedInstant
 
-#: Inputs that await answers; each holds its clouds. Outputs that came before their input.
-MOST_WAITING, MOST_EARLY = 32, 64
+#: Inputs that await answers; each holds its clouds. Outputs that came before their input, and how many inputs before.
+MOST_WAITING, MOST_EARLY, MOST_AHEAD = 32, 64, 3
 
 
 @dataclass(eq=False)
@@ -33,11 +33,16 @@ class AnswerJoin:
     def __init__(self, roles: Collection[str], wait_s: float, by_arrival: bool = False) -> None:
         self._roles, self._wait_ns, self._by_arrival = frozenset(roles), round(wait_s * 1e9), by_arrival
         self._waiting: deque[_WaitingInput] = deque()
-        self._early: deque[tuple[str, int, Any]] = deque(maxlen=MOST_EARLY)
+        #: Role, stamp and content of outputs that came before their input, and how many inputs came before them.
+        self._early: deque[tuple[str, int, Any, int]] = deque()
+        self._inputs = 0
 
     def input(self, bundle: Bundle) -> Iterator[WatchedInstant]:
         """Take an input; yield what is ready."""
         entry = _WaitingInput(bundle)
+        # An output whose input was lost must not answer the input of that stamp in another lap of a looped bag.
+        self._inputs += 1
+        self._early = deque(each for each in self._early if self._inputs - each[3] <= MOST_AHEAD)
         for early in [each for each in self._early if each[1] == bundle.stamp_ns]:
             entry.parts.setdefault(early[0], early[2])
             self._early.remove(early)
@@ -53,7 +58,9 @@ class AnswerJoin:
                 break
         else:
             if stamp_ns is not None:
-                self._early.append((role, stamp_ns, part))
+                self._early.append((role, stamp_ns, part, self._inputs))
+                while len(self._early) > MOST_EARLY:
+                    self._early.popleft()
         yield from self._ready()
 
     def rest(self) -> Iterator[WatchedInstant]:
