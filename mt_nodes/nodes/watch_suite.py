@@ -33,7 +33,8 @@ from mt_nodes.runs.watch.answer_join import AnswerJoin
 from mt_nodes.runs.watch.watch_run import WatchRecord, WatchRun, bag_source, watch_callable
 from mt_nodes.stacks.message_adapter import Adapter
 
-WATCH_NODE = "mt_watch"
+#: As of a run that tests: the same node, and so the same permissions (docs/security.md).
+WATCH_NODE = "mt_tap"
 #: Messages that wait to be looked at; more of them are lost, and counted.
 _MOST_QUEUED = 64
 #: An answer that is this late is none, whatever the stack's deadline: until then its input is kept in memory.

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.directories import write_whole
-from mt_nodes.base.jsonl import read_result
+from mt_nodes.base.jsonl import read_lines, read_result
 from mt_nodes.base.stats.event_rate import event_rate
-from mt_nodes.engine.summary.watch_sums import AXES
+from mt_nodes.engine.summary.watch_sums import AXES, FILE, SHAPES, watch_summary
 from mt_nodes.engine.summary.watch_words import cell_words, duration, interval, rate
 from mt_nodes.report.html import environment
 from mt_nodes.report.picture_colours import BLUE, GREY, LIGHT_BLUE, VERMILLION
@@ -25,11 +25,21 @@ _STYLE = (
 
 def write_watch_page(out: Path) -> Path:
     """Write ``report.html`` of a run that only watched, and return its path. Raises MtError: its summary is damaged."""
-    summary = read_result(out / "summary.json", "expected a results directory of `mt live --watch-only`")
+    summary = watch_result(out)
     relations = [_section(name, each) for name, each in summary["watched"].items()]
     template = environment().get_template("watch.html.j2")
     write_whole(out / "report.html", template.render(name=out.resolve().name, summary=summary, relations=relations))
     return out / "report.html"
+
+
+def watch_result(out: Path) -> dict[str, Any]:
+    """Return the summary of a run that only watches; of one without a summary, what its journal comes to so far.
+
+    Raises InfrastructureError: summary or journal is damaged.
+    """
+    if (out / "summary.json").exists():
+        return read_result(out / "summary.json", "expected a results directory of `mt live --watch-only`")
+    return watch_summary(read_lines(out / FILE, SHAPES), infrastructure="the run goes on, or ended without a summary")
 
 
 def _section(name: str, each: Mapping[str, Any]) -> dict[str, Any]:

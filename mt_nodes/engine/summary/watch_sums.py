@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
-from mt_nodes.base.jsonl import read_lines
 from mt_nodes.base.record_shapes import NUMBER, Shape
 from mt_nodes.base.stats.event_rate import clean_s, event_rate
 
@@ -95,13 +93,9 @@ def watch_summary(lines: Iterable[Mapping[str, Any]], **end: Any) -> dict[str, A
     code, why = _exit(watched, counts["frames"], end)
     return {
         **{"schema": 1, "kind": "watch", "stack": condition["stack"], **dict(counts), "watched": watched},
+        "left_out": condition.get("left_out", {}),
         **{"exit_code": int(code), "exit_why": why, **end},
     }
-
-
-def read_watch(out: Path) -> list[dict[str, Any]]:
-    """Return the lines of the journal of a results directory. Raises InfrastructureError: one is damaged."""
-    return list(read_lines(out / FILE, SHAPES))
 
 
 def _of_relation(sums: _RelationSums, min_frames: int) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Breach(NamedTuple):
     since_ns: int
 
 
-class Finding(NamedTuple):
+class StreamFinding(NamedTuple):
     """What came of one instant.
 
     ``ranges_m``: of everything that could have been in breach, its distance, None for what is of no place. Empty: there
@@ -63,16 +63,16 @@ class Finding(NamedTuple):
     why: str = ""
 
 
-def nothing_watched(why: str) -> Finding:
+def nothing_watched(why: str) -> StreamFinding:
     """Return that there was nothing to watch."""
-    return Finding((), (), why)
+    return StreamFinding((), (), why)
 
 
 class StreamMemory(ABC):
     """What a check has seen so far, bounded in size; it is made anew after a gap in the stream."""
 
     @abstractmethod
-    def look(self, instant: WatchedInstant) -> Finding:
+    def look(self, instant: WatchedInstant) -> StreamFinding:
         """Take in the next instant, whose stamp is later than that of the one before."""
 
 
@@ -109,14 +109,14 @@ class LastingDisagreements:
         rows, lasting = [], []
         free = list(self._open)
         for row, key in enumerate(keys):
-            before = next((each for each in free if self.same(each[0], key)), None)
-            if before is None:
+            at = next((i for i, each in enumerate(free) if self.same(each[0], key)), None)
+            if at is None:
                 self._count += 1
-                before = (key, stamp_ns, f"#{self._count}")
+                since_ns, subject = stamp_ns, f"#{self._count}"
             else:
-                free.remove(before)
-            rows.append((key, *before[1:]))
-            if stamp_ns - before[1] >= self.for_ns:
-                lasting.append((row, before[2], before[1]))
+                _, since_ns, subject = free.pop(at)
+            rows.append((key, since_ns, subject))
+            if stamp_ns - since_ns >= self.for_ns:
+                lasting.append((row, subject, since_ns))
         self._open = rows
         return lasting

@@ -19,9 +19,9 @@ from mt_nodes.data.radar_motion import sensor_motion
 from mt_nodes.data.transforms import EGO_FRAME, UnknownTransform, move
 from mt_nodes.relations.stream_checks.base import (
     Breach,
-    Finding,
     LastingDisagreements,
     StreamCheck,
+    StreamFinding,
     StreamMemory,
     WatchedInstant,
     nothing_watched,
@@ -76,7 +76,7 @@ class _CamerasMemory(StreamMemory):
         self._lasting = LastingDisagreements(round(check.for_s * 1e9), _alike)
         self._depths = 1.0 / np.linspace(1.0 / check.nearest_m, 1.0 / check.farthest_m, _DEPTHS)
 
-    def look(self, instant: WatchedInstant) -> Finding:
+    def look(self, instant: WatchedInstant) -> StreamFinding:
         seen = [(boxes, camera_of(boxes, instant.bundle)) for boxes in instant.boxes]
         if len(seen) < 2:
             return nothing_watched("boxes of one camera only" if seen else "no boxes")
@@ -98,7 +98,7 @@ class _CamerasMemory(StreamMemory):
             Breach(subject, None, round(texts[row][1], 3), self._check.min_iou, "IoU", texts[row][0], since_ns)
             for row, subject, since_ns in self._lasting.update(instant.stamp_ns, keys)
         ]
-        return Finding((None,) * watched, tuple(breaches), "" if watched else "no box in the part that two cameras see")
+        return StreamFinding((None,) * watched, tuple(breaches), "" if watched else "no box that two cameras must see")
 
     def _unseen(
         self, one: ImageBoxes, camera: CalibratedCamera, other: ImageBoxes, other_camera: CalibratedCamera
@@ -154,7 +154,7 @@ class _CameraLidarMemory(StreamMemory):
         self._check = check
         self._lasting = LastingDisagreements(round(check.for_s * 1e9), _alike)
 
-    def look(self, instant: WatchedInstant) -> Finding:
+    def look(self, instant: WatchedInstant) -> StreamFinding:
         detections = instant.output.detections if instant.output.detections is not None else instant.output.tracks
         if detections is None or not instant.boxes:
             return nothing_watched("no detections" if detections is None else "no boxes")
@@ -177,7 +177,7 @@ class _CameraLidarMemory(StreamMemory):
             Breach(subject, texts[row][0], 0.0, self._check.min_iou, "IoU", texts[row][1], since_ns)
             for row, subject, since_ns in self._lasting.update(instant.stamp_ns, keys)
         ]
-        return Finding(tuple(ranges), tuple(breaches), "" if ranges else why)
+        return StreamFinding(tuple(ranges), tuple(breaches), "" if ranges else why)
 
     def _classed(self, found: Detections) -> Detections:
         return found.take((found.score >= self._check.score_low) & np.isin(found.label, self._check.classes))
@@ -245,7 +245,7 @@ class _RadarMemory(StreamMemory):
         self._check = check
         self._lasting = LastingDisagreements(round(check.for_s * 1e9), _alike)
 
-    def look(self, instant: WatchedInstant) -> Finding:
+    def look(self, instant: WatchedInstant) -> StreamFinding:
         output = instant.output
         detections = output.detections if output.detections is not None else output.tracks
         if detections is None or not instant.bundle.radars:
@@ -265,7 +265,7 @@ class _RadarMemory(StreamMemory):
                 if abs(value) > self._check.by_at_most_mps:
                     keys.append(("speed", found.center_m[row]))
                     texts.append((range_m, abs(value), str(found.label[row])))
-        return Finding(tuple(ranges), tuple(self._breaches(instant.stamp_ns, keys, texts)), "" if ranges else why)
+        return StreamFinding(tuple(ranges), tuple(self._breaches(instant.stamp_ns, keys, texts)), "" if ranges else why)
 
     def _breaches(
         self, stamp_ns: int, keys: list[tuple[str, Floats]], texts: list[tuple[float, float, str]]

@@ -12,8 +12,8 @@ from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Control
 from mt_nodes.relations.stream_checks.base import (
     Breach,
-    Finding,
     StreamCheck,
+    StreamFinding,
     StreamMemory,
     WatchedInstant,
     nothing_watched,
@@ -39,7 +39,7 @@ class _SpeedLimit(StreamMemory):
     def __init__(self, check: SpeedWithinLimit) -> None:
         self._check = check
 
-    def look(self, instant: WatchedInstant) -> Finding:
+    def look(self, instant: WatchedInstant) -> StreamFinding:
         control, motion = instant.output.control, instant.bundle.motion
         speeds = {
             "commanded speed": None if control is None else control.speed_mps,
@@ -58,7 +58,7 @@ class _SpeedLimit(StreamMemory):
             for name, speed in known.items()
             if speed > bound
         ]
-        return Finding((None,), tuple(breaches))
+        return StreamFinding((None,), tuple(breaches))
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ class _CommandMemory(StreamMemory):
     def __init__(self, check: CommandsPossible) -> None:
         self._check = check
         #: Stamp, speed and acceleration of the command before, NaN where unknown.
-        self._before: tuple[int, float, float] = (0, np.nan, np.nan)
+        self._before: tuple[int, float, float] | None = None
 
-    def look(self, instant: WatchedInstant) -> Finding:
+    def look(self, instant: WatchedInstant) -> StreamFinding:
         control = instant.output.control
         if control is None:
             return nothing_watched("no command")
@@ -104,14 +104,14 @@ class _CommandMemory(StreamMemory):
             for name, value, bound, unit in known
             if value > bound
         )
-        return Finding((None,) if known else (), breaches, "" if known else "no command before to compare with")
+        return StreamFinding((None,) if known else (), breaches, "" if known else "no command before to compare with")
 
     def _values(self, control: Control, stamp_ns: int) -> list[tuple[str, float, float, str]]:
         """Return what is bounded: name, value, bound and unit; NaN where it is not known."""
-        check, (then_ns, speed, acceleration) = self._check, self._before
-        seconds = (stamp_ns - then_ns) * 1e-9
-        if seconds > check.gap_s:
-            speed = acceleration = np.nan
+        check, (then_ns, speed, acceleration) = self._check, self._before or (0, np.nan, np.nan)
+        seconds = (stamp_ns - then_ns) * 1e-9 if self._before is not None else np.inf
+        if not 0.0 < seconds <= check.gap_s:
+            seconds, speed, acceleration = np.inf, np.nan, np.nan
         change = (control.speed_mps - speed) / seconds
         now = control.acceleration_mps2 if np.isfinite(control.acceleration_mps2) else change
         self._before = stamp_ns, control.speed_mps, now

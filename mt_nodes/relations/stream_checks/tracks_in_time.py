@@ -18,8 +18,8 @@ from mt_nodes.data.regions import Region, RegionUnavailable, load_region
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.stream_checks.base import (
     Breach,
-    Finding,
     StreamCheck,
+    StreamFinding,
     StreamMemory,
     WatchedInstant,
     nothing_watched,
@@ -98,7 +98,7 @@ class _BlinkMemory(StreamMemory):
         self._check = check
         self._tracks: dict[str, _TrackSighting] = {}
 
-    def look(self, instant: WatchedInstant) -> Finding:
+    def look(self, instant: WatchedInstant) -> StreamFinding:
         if not instant.bundle.known_clouds:
             return nothing_watched("no cloud, which would tell whether a missing track is hidden")
         tracks = tracks_of(instant)
@@ -114,7 +114,7 @@ class _BlinkMemory(StreamMemory):
             self._see(name, tracks.take(np.array([row])), instant)
             if stamp_ns - self._tracks[name].first_ns >= self._check.settled_s * 1e9:
                 watched.append(float(np.hypot(*tracks.center_m[row, :2])))
-        return Finding(tuple(watched), tuple(breaches), "" if watched else "no settled track in the keep zone")
+        return StreamFinding(tuple(watched), tuple(breaches), "" if watched else "no settled track in the keep zone")
 
     def _returned(self, instant: WatchedInstant, tracks: Detections, rows: dict[str, int]) -> list[Breach]:
         """Return what was missing and is there again, under its id or another one; take that into its old place."""
@@ -230,7 +230,7 @@ class _MotionMemory(StreamMemory):
         self._check, self._since = check, -1
         self._ways: dict[str, Way] = {}
 
-    def look(self, instant: WatchedInstant) -> Finding:
+    def look(self, instant: WatchedInstant) -> StreamFinding:
         tracks, motion = tracks_of(instant), instant.bundle.motion
         if isinstance(tracks, str):
             return nothing_watched(tracks)
@@ -253,7 +253,7 @@ class _MotionMemory(StreamMemory):
                     breaches.append(self._breach(tracks, row, off, instant.stamp_ns))
             way.append(now)
         self._ways = ways
-        return Finding(tuple(ranges), tuple(breaches), "" if ranges else "no track for long enough")
+        return StreamFinding(tuple(ranges), tuple(breaches), "" if ranges else "no track for long enough")
 
     def _over_ground(self, tracks: Detections, motion: EgoMotion) -> Floats:
         """Return velocities (M, 3) over the ground, in the world frame; NaN where they say nothing."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from mt_nodes.base.plugins import describe_failure
 from mt_nodes.engine.summary.watch_sums import ERROR, EVENT, TALLY
-from mt_nodes.relations.stream_checks.base import Breach, Finding, StreamCheck, StreamMemory, WatchedInstant
+from mt_nodes.relations.stream_checks.base import Breach, StreamCheck, StreamFinding, StreamMemory, WatchedInstant
 from mt_nodes.runs.watch.conditions_cells import EVERYWHERE, Cell, ConditionCells
 from mt_nodes.runs.watch.watch_request import WatchSettings
 
@@ -171,7 +171,7 @@ class StreamWatch:
         self,
         watch: _CheckWatch,
         instant: WatchedInstant,
-        finding: Finding,
+        finding: StreamFinding,
         where: tuple[str, str, str, str],
         step_ns: int,
     ) -> None:

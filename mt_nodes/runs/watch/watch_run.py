@@ -120,6 +120,7 @@ class WatchRun(StackRun[WatchRequest]):
             **{"schema": 1, "type": CONDITION, "stack": self.stack.name, "faults": list(request.faults)},
             **{"source": request.source, "bags": list(request.bags), "min_frames": settings.min_frames},
             **{"event_gap_s": settings.event_gap_s, "relations": relations},
+            "left_out": dict(self.left_out),,
         }
 
 
@@ -151,8 +152,7 @@ class WatchRecord:
         look_ms = np.array(self.watch.look_ms) if self.watch.look_ms else np.zeros(1)
         quantiles = {name: round(float(np.quantile(look_ms, q)), 3) for name, q in (("p50", 0.5), ("p99", 0.99))}
         cost = {"wall_s": round(wall_s, 3), "cpu_s": round(cpu_s, 3), "look_ms": quantiles}
-        left_out = {"left_out": dict(self._run.left_out)}
-        summary = watch_summary(read_lines(self._run.out / FILE, SHAPES), cost=cost, **left_out, **end)
+        summary = watch_summary(read_lines(self._run.out / FILE, SHAPES), cost=cost, **end)
         write_summary(self._run.out, summary)
         return summary
 
