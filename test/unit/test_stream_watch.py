@@ -16,6 +16,7 @@ from mt_nodes.data.ego.ego_motion import EgoMotion
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.outputs import Control, ImageBoxes, Output
 from mt_nodes.engine.summary.watch_sums import CONDITION, ERROR, EVENT, watch_summary
+from mt_nodes.engine.summary.watch_words import cell_words
 from mt_nodes.relations.stream_checks.base import (
     Breach,
     StreamCheck,
@@ -89,7 +90,7 @@ def watched(
 def cells_of(summary: dict[str, Any]) -> dict[str, tuple[float, int]]:
     """Cell in words -> seconds watched and events."""
     rows = summary["watched"]["scripted"]["cells"]
-    return {",".join(row["cell"].values()) or "everywhere": (row["watched_s"], row["events"]) for row in rows}
+    return {cell_words(row["cell"]): (row["watched_s"], row["events"]) for row in rows}
 
 
 # --- events
@@ -140,12 +141,12 @@ def test_cells_keep_apart_what_differs_and_what_is_unknown() -> None:
 
     cells = cells_of(watched(script, 60, speed, weather="rain")[0])
     assert cells["everywhere"] == (5.9, 1)
-    assert cells["rain"] == (5.9, 1)
-    assert cells["0-0.5 m/s"] == (1.9, 0) and cells["8.4-14 m/s"] == (2.0, 1)
-    assert cells["0-10 m"] == (5.9, 0) and cells["10-20 m"] == (5.9, 1)
+    assert cells["weather rain"] == (5.9, 1)
+    assert cells["speed 0-0.5 m/s"] == (1.9, 0) and cells["speed 8.4-14 m/s"] == (2.0, 1)
+    assert cells["range 0-10 m"] == (5.9, 0) and cells["range 10-20 m"] == (5.9, 1)
     # Light, road, and the speed of the last third are not known: cells of their own, never merged with known ones.
-    assert cells["unknown"] == (2.0, 0)
-    assert cells["rain,unknown,unknown,8.4-14 m/s,10-20 m"] == (2.0, 1)
+    assert cells["light unknown"] == cells["road unknown"] == (5.9, 1) and cells["speed unknown"] == (2.0, 0)
+    assert cells["weather rain, light unknown, road unknown, speed 8.4-14 m/s, range 10-20 m"] == (2.0, 1)
 
 
 @pytest.mark.parametrize(

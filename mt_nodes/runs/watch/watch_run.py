@@ -120,7 +120,7 @@ class WatchRun(StackRun[WatchRequest]):
             **{"schema": 1, "type": CONDITION, "stack": self.stack.name, "faults": list(request.faults)},
             **{"source": request.source, "bags": list(request.bags), "min_frames": settings.min_frames},
             **{"event_gap_s": settings.event_gap_s, "relations": relations},
-            "left_out": dict(self.left_out),,
+            "left_out": dict(self.left_out),
         }
 
 
