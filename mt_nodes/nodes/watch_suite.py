@@ -148,7 +148,8 @@ def _live(
     began_s = process_time_s()
 
     def over() -> bool:
-        return 0.0 < run.request.duration_s < process_time_s() - began_s
+        frames, most = record.watch.counts["frames"], run.request.limit
+        return 0.0 < run.request.duration_s < process_time_s() - began_s or (most is not None and frames >= most)
 
     def known() -> bool:
         if not (missing := topics.missing()):

@@ -222,8 +222,8 @@ def test_outcomes(script: Any, frames: int, tolerated: float | None, outcome: st
 
 def test_how_many_more_hours_would_decide() -> None:
     why = watched(never, 30, tolerated=10.0)[0]["watched"]["scripted"]["why"]
-    more_h = float(why.split()[0])
-    enough = watch_summary_of(seconds=more_h * 3600.0 + 10.0, tolerated=10.0)
+    hours, minutes, seconds = map(int, why.split()[0].split(":"))
+    enough = watch_summary_of(seconds=3600.0 * hours + 60.0 * minutes + seconds + 10.0, tolerated=10.0)
     assert enough["outcome"] == "PASS"
 
 

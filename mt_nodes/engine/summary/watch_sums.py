@@ -11,6 +11,7 @@ from typing import Any
 from mt_nodes.base.errors import ExitCode, InfrastructureError
 from mt_nodes.base.record_shapes import NUMBER, Shape
 from mt_nodes.base.stats.event_rate import clean_s, event_rate
+from mt_nodes.engine.summary.watch_words import amount, duration
 
 #: The journal of such a run, and the types of its lines.
 FILE = "watch.jsonl"
@@ -123,7 +124,7 @@ def _thinned(course: list[tuple[float, int]], most: int = 400) -> list[tuple[flo
 
 
 def _order(item: tuple[tuple[str | None, ...], Any]) -> tuple[Any, ...]:
-    return tuple((value is not None, value or "") for value in item[0])
+    return tuple((value is None, value or "") for value in item[0])
 
 
 def _of_cell(cell: tuple[str | None, ...], counts: list[int]) -> dict[str, Any]:
@@ -150,16 +151,13 @@ def _outcome(sums: _RelationSums, min_frames: int) -> tuple[str, str]:
     if tolerated is None and events:
         return "FAIL", f"{events} violation{'s' if events > 1 else ''}, none is tolerated"
     if tolerated is not None and rate.low is not None and rate.low > tolerated:
-        return "FAIL", f"at least {rate.low:.3g} violations an hour, {tolerated:g} are tolerated"
+        return "FAIL", f"at least {amount(rate.low)} violations an hour, {tolerated:g} are tolerated"
     if frames < min_frames:
         return "INCONCLUSIVE", f"{frames} frames with something to watch, {min_frames} are the least"
     if tolerated is not None and (rate.high is None or rate.high > tolerated):
-        more_h = max(0.0, clean_s(tolerated, events) - watched_ns * 1e-9) / 3600.0
-        return (
-            "INCONCLUSIVE",
-            f"{more_h:.3g} more hours without a violation would show that at most {tolerated:g} an hour",
-        )
-    most = "" if rate.high is None else f"; at most {rate.high:.3g} an hour"
+        more_s = max(0.0, clean_s(tolerated, events) - watched_ns * 1e-9)
+        return "INCONCLUSIVE", f"{duration(more_s)} more without a violation would show at most {tolerated:g} an hour"
+    most = "" if rate.high is None else f"; at most {amount(rate.high)} an hour"
     return "PASS", f"{events or 'no'} violation{'' if events == 1 else 's'} in {frames} frames{most}"
 
 

@@ -13,14 +13,19 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60.0 else str(datetime.timedelta(seconds=round(seconds)))
 
 
+def amount(value: float) -> str:
+    """Return a number of violations an hour with three digits, larger ones whole: ``0.437``, ``14,200``."""
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
+
+
 def rate(each: Mapping[str, Any]) -> str:
     """Return violations an hour; empty where nothing was watched."""
-    return "" if each["per_h"] is None else f"{each['per_h']:.3g}"
+    return "" if each["per_h"] is None else amount(each["per_h"])
 
 
 def interval(each: Mapping[str, Any]) -> str:
     """Return the confidence sequence of violations an hour; empty where nothing was watched."""
-    return "" if each["cs95_per_h"] is None else " to ".join(f"{bound:.3g}" for bound in each["cs95_per_h"])
+    return "" if each["cs95_per_h"] is None else " to ".join(map(amount, each["cs95_per_h"]))
 
 
 def cell_words(cell: Mapping[str, str]) -> str:

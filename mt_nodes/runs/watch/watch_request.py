@@ -112,9 +112,7 @@ def watch_settings(given: Any, where: str) -> WatchSettings:
 
 def live_request(config: LiveConfig, settings: WatchSettings) -> WatchRequest:
     """Return what a configuration of ``mt live`` asks a run for that only watches."""
-    if config.bundles:
-        raise UsageError("bundles: a run that only watches ends by duration_s, or when it is interrupted")
-    return WatchRequest(watch=settings, **{name: getattr(config, name) for name in SHARED})
+    return WatchRequest(watch=settings, limit=config.bundles or None, **{n: getattr(config, n) for n in SHARED})
 
 
 def named_checks(settings: WatchSettings, stack: Stack) -> tuple[dict[str, StreamCheck], dict[str, str]]:
