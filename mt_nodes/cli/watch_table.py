@@ -91,11 +91,11 @@ def _notes(summary: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {each['why']}"
         for event in each["first_events"][:3]:
             yield f"  VIOLATED at {event['stamp_ns']} ns: {event['reason']}"
-    answered = summary.get("frames", 0) - summary.get("unanswered", 0)
+    answered = summary["frames"] - summary["unanswered"]
     if "cost" not in summary:  # of a run in progress
         return
     busy_ms = 1e3 * summary["cost"]["cpu_s"] / max(summary["cost"]["wall_s"], 1e-9)
-    yield f"{summary.get('frames', 0)} inputs, {answered} answered; {busy_ms:.0f} ms of processor time a second"
+    yield f"{summary['frames']} inputs, {answered} answered; {busy_ms:.0f} ms of processor time a second"
     look = summary["cost"]["look_ms"]
     yield f"looking took {look['p50']:.1f} ms an input, {look['p99']:.1f} ms at most in 99 %"
 

@@ -250,6 +250,7 @@ def test_an_interrupted_run_says_so_first() -> None:
     _, lines = watched(once, 30)
     assert watch_summary(lines, interrupted=True)["exit_code"] == 130
     assert watch_summary(lines, infrastructure="gone")["exit_code"] == 4
+    assert watch_summary(lines, usage="no transform")["exit_code"] == 2
 
 
 # --- what answers what
@@ -374,6 +375,12 @@ def test_the_page_is_made_from_the_journal_alone(run_directory: Path) -> None:
     page = write_watch_page(run_directory).read_text()
     (run_directory / "summary.json").write_text(summary)
     assert "Exit code 4: the run goes on, or ended without a summary" in page and "speed_within_limit: PASS" in page
+
+
+def test_a_run_that_never_began_has_a_page_that_says_so(run_directory: Path, tmp_path: Path) -> None:
+    first = (run_directory / "watch.jsonl").read_text().splitlines()[0]
+    (tmp_path / "watch.jsonl").write_text(f"{first}\n")
+    assert "0 inputs, 0 answered. Exit code 4" in write_watch_page(tmp_path).read_text()
 
 
 def test_a_directory_is_watched_into_once(run_directory: Path) -> None:

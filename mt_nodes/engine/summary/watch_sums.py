@@ -70,7 +70,7 @@ class _RelationSums:
 def watch_summary(lines: Iterable[Mapping[str, Any]], **end: Any) -> dict[str, Any]:
     """Return the summary of a journal.
 
-    ``end``: how the run ended: ``interrupted``, ``infrastructure``, and what else is to be kept.
+    ``end``: how the run ended: ``interrupted``, ``usage``, ``infrastructure``, and what else is to be kept.
     Raises InfrastructureError: there is no condition.
     """
     sums: dict[str, _RelationSums] = {}
@@ -93,7 +93,8 @@ def watch_summary(lines: Iterable[Mapping[str, Any]], **end: Any) -> dict[str, A
     watched = {name: _of_relation(each, condition["min_frames"]) for name, each in sums.items()}
     code, why = _exit(watched, counts["frames"], end)
     return {
-        **{"schema": 1, "kind": "watch", "stack": condition["stack"], **dict(counts), "watched": watched},
+        **{"schema": 1, "kind": "watch", "stack": condition["stack"], "watched": watched},
+        **{name: counts[name] for name in ("frames", "unanswered")},
         "left_out": condition.get("left_out", {}),
         **{"exit_code": int(code), "exit_why": why, **end},
     }
@@ -168,6 +169,8 @@ def _exit(watched: Mapping[str, Any], frames: int, end: Mapping[str, Any]) -> tu
         by.setdefault(each["outcome"], []).append(name)
     if end.get("interrupted"):
         return ExitCode.INTERRUPTED, "interrupted; what was watched until then is judged"
+    if end.get("usage"):
+        return ExitCode.USAGE, end["usage"]
     if end.get("infrastructure") or "ERROR" in by:
         return ExitCode.INFRASTRUCTURE, end.get("infrastructure") or f"checks failed: {', '.join(by['ERROR'])}"
     if "FAIL" in by:
