@@ -92,6 +92,8 @@ def _notes(summary: Mapping[str, Any]) -> Iterator[str]:
         for event in each["first_events"][:3]:
             yield f"  VIOLATED at {event['stamp_ns']} ns: {event['reason']}"
     answered = summary["frames"] - summary["unanswered"]
+    if summary.get("lost_messages"):
+        yield f"{summary['lost_messages']} messages were lost here: this machine was too busy to watch them"
     if "cost" not in summary:  # of a run in progress
         return
     busy_ms = 1e3 * summary["cost"]["cpu_s"] / max(summary["cost"]["wall_s"], 1e-9)
