@@ -10,7 +10,10 @@ HERE = Path(__file__).parent
 SHARE = Path("share") / NAME
 #: Has no wheels for other processors.
 _LANELET2 = 'lanelet2>=1.2.2; platform_machine == "x86_64"'
-NODES = ("replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo", "simulator")
+NODES = (
+    *("replayer", "mutator", "monitor", "suite", "live_suite", "watch_suite"),
+    *("callable_stack", "clock_echo", "simulator"),
+)
 
 
 def version() -> str:

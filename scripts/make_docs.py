@@ -36,6 +36,7 @@ from mt_nodes.relations.mutations.stream.whole_stream import SENSORS
 from mt_nodes.relations.named_suites import BACKGROUND, relation_names
 from mt_nodes.relations.relation import LOOP_FOLDER, RULE_BORN
 from mt_nodes.runs.live.config import PARTS, LiveConfig
+from mt_nodes.runs.watch.watch_request import WatchSettings
 from mt_nodes.stacks.networks.cloud_decoders import CLOUD_DECODERS
 from mt_nodes.stacks.networks.cloud_form import CloudForm
 from mt_nodes.stacks.networks.network_stack import STEERING, CameraNetwork, LidarNetwork, SteeringForm
@@ -234,6 +235,11 @@ def _group(row: dict[str, Any]) -> str:
     return str(row["module"]).split(".")[-2]
 
 
+def watch_keys() -> str:
+    """Return the table of the part ``watch`` of a configuration."""
+    return table(("key", "default", "range", "what"), [_parameter(p) for p in describe(WatchSettings)])
+
+
 def live_keys() -> str:
     """Return the tables of what a configuration of ``mt live`` may hold."""
     whole = [p for p in describe(LiveConfig) if p["name"] not in PARTS]
@@ -331,6 +337,7 @@ FILLED = {
     "docs/intensities.md": {"intensity conventions": intensity_conventions},
     "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},
+    "docs/watching.md": {"watch keys": watch_keys},
     "docs/moral_testing.md": {"moral study": study_table, "moral levels": levels_table},
     "docs/reliability.md": {
         "attacks": lambda: attack_table(table),

@@ -27,6 +27,7 @@ KINDS = {
     "mutations": ("mt_nodes.relations.mutations.base:Mutation", "mt_nodes.relations.mutations"),
     "conditions": ("mt_nodes.relations.conditions.base:Condition", "mt_nodes.relations.conditions"),
     "checks": ("mt_nodes.relations.checks.base:Check", "mt_nodes.relations.checks"),
+    "stream_checks": ("mt_nodes.relations.stream_checks.base:StreamCheck", "mt_nodes.relations.stream_checks"),
     "adapters": ("mt_nodes.stacks.message_adapter:Adapter", "mt_nodes.nodes.adapters"),
     "faults": ("mt_nodes.stacks.reference.faults.base:Fault", "mt_nodes.stacks.reference.faults"),
     "scenario_changes": ("mt_nodes.relations.world_changes.base:ScenarioChange", "mt_nodes.relations.world_changes"),

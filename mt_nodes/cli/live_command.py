@@ -28,7 +28,9 @@ LATEST = Path("mt_results/latest")
 #: Time for a child process that imports ROS, finds the run and waits for its reply.
 CLIENT_TIMEOUT_S = 60.0
 
-EXAMPLES = """example: mt live --config live.yaml --set mode=twin --set segments.test_bundles=50
+EXAMPLES = """examples:
+  mt live --config live.yaml --set mode=twin --set segments.test_bundles=50
+  mt live --watch-only --config live.yaml --set watch.weather=rain   (docs/watching.md)
 
 while the run is in progress:
   mt live pause                                   for the run in mt_results/latest
@@ -46,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("words", nargs="*", metavar="VERB", help=f"a verb below with its words, then DIR (default {LATEST})")
     add("--config", type=Path, metavar="FILE", help="YAML file of the run, see docs/live.md")
+    add("--watch-only", action="store_true", help="start and publish nothing: check the live stack's outputs alone")
     add("--set", action="append", default=[], metavar="K=V", help="override a setting of the config file")
     add("--seed", type=int, metavar="N", help="seed of all random draws, in place of the file's")
     add_results(parser, table="a table")
@@ -58,7 +61,17 @@ def run(args: argparse.Namespace) -> int:
         return _send_verb(args)
     if args.words or args.domain is not None:
         raise UsageError(f"got --config and {' '.join(args.words) or '--domain'}; a verb is for a run in progress")
-    return _run_live(args)
+    return _watch_live(args) if args.watch_only else _run_live(args)
+
+
+def _watch_live(args: argparse.Namespace) -> int:
+    from mt_nodes.cli.watch_table import watch_run
+    from mt_nodes.runs.live.settings import watch_configured
+
+    if args.seed is not None:
+        raise UsageError("--seed: got it with --watch-only, which draws nothing; leave it out")
+    plugins = {"plugins": [str(p.resolve()) for p in args.plugins]} if args.plugins else {}
+    return watch_run(watch_configured(args.config, {**plugins, **settings(args.set)}), args.out, args.json)
 
 
 def _run_live(args: argparse.Namespace) -> int:

@@ -29,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--failures-file", type=Path, metavar="FILE", help="database of --failures (default mt_failures.sqlite)")
     expired = "keep stored cases whose mutation's code has changed (default: forget them)"
     add("--keep-expired", action="store_true", help=expired)
+    about = "test nothing: check the outputs that the bag has recorded, or with --transport inprocess the stack's"
+    add("--watch-only", action="store_true", help=f"{about} (docs/watching.md)")
+    add("--watch-config", type=Path, metavar="FILE", help="with --watch-only: YAML file with a part `watch`")
     add_results(parser, "run", table="a table")
 
 
@@ -36,6 +39,10 @@ def run(args: argparse.Namespace) -> int:
     """Replay, print the outcome, return the run's exit code."""
     from mt_nodes.cli.replay_execution import replay, resume
 
+    if args.watch_only or args.watch_config:
+        from mt_nodes.cli.watch_table import watch_bags
+
+        return watch_bags(args)
     if args.resume:
         return int(resume(resumed_directory(args, add_arguments), as_json=args.json)["exit_code"])
     if not (args.bags or args.failures):

@@ -47,10 +47,12 @@ def _remake(directory: Path, args: argparse.Namespace) -> int:
     from mt_nodes.cli.outcome import print_waivers
     from mt_nodes.cli.terminal import text
     from mt_nodes.engine.summary.bisect_headline import FILE as BISECTION
+    from mt_nodes.engine.summary.watch_sums import FILE as WATCHED
     from mt_nodes.engine.waivers import load_waivers
     from mt_nodes.report.bisect_page import write_bisect_page
     from mt_nodes.report.run_files import remake
     from mt_nodes.report.search_page import TRIALS, write_search_page
+    from mt_nodes.report.watch_page import write_watch_page
     from mt_nodes.runs.campaign import conductor
     from mt_nodes.runs.moral.report_journal import is_campaign
 
@@ -63,7 +65,7 @@ def _remake(directory: Path, args: argparse.Namespace) -> int:
 
         return campaign_command.report(directory, args)
     plain = not (args.waivers or args.drive or args.pair)
-    for held, write_page in ((TRIALS, write_search_page), (BISECTION, write_bisect_page)):
+    for held, write_page in ((TRIALS, write_search_page), (BISECTION, write_bisect_page), (WATCHED, write_watch_page)):
         if (directory / held).is_file() and plain:
             text(str(write_page(directory)))
             return 0

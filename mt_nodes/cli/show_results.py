@@ -183,6 +183,12 @@ def _show_automt(directory: Path, table: Summary) -> None:
     print_experiment(directory, table, sorted(directory.glob("automt*")))
 
 
+def _show_watched(directory: Path, summary: Summary) -> None:
+    from mt_nodes.cli.watch_table import print_watched
+
+    print_watched(summary, directory)
+
+
 #: What a directory of each kind of run holds, the file that its end leaves, and what prints that file.
 _KINDS: tuple[tuple[str, str, Show], ...] = (
     ("campaign.sqlite", "summary.json", _show_campaign),
@@ -190,5 +196,6 @@ _KINDS: tuple[tuple[str, str, Show], ...] = (
     ("shrink.json", "shrunk.json", _show_shrunk),
     ("bisect.jsonl", "bisect.json", _show_bisection),
     ("proposals.json", "automt.json", _show_automt),
+    ("watch.jsonl", "summary.json", _show_watched),
     ("result.jsonl", "summary.json", _show_run),
 )

@@ -54,6 +54,14 @@ def run(args: argparse.Namespace) -> int:
         from mt_nodes.cli import moral_results
 
         return moral_results.watch(args.dir)
+    from mt_nodes.engine.summary.watch_sums import FILE
+
+    if (args.dir / FILE).is_file():
+        from mt_nodes.cli.watch_table import print_watched
+        from mt_nodes.report.watch_page import watch_result
+
+        print_watched(watch_result(args.dir), args.dir)
+        return 0
     # The link mt_results/latest may change meanwhile.
     return follow(*_watched(args.dir.resolve()))
 

@@ -31,6 +31,8 @@ MOST_DRAWS = 100_000
 REPORT_S = 20.0
 #: The node that carries out a run beside a live stack.
 LIVE_SUITE = "live_suite"
+#: The node that carries out a run which only watches.
+WATCH_SUITE = "watch_suite"
 
 
 @dataclass(frozen=True)

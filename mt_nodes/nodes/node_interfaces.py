@@ -152,6 +152,15 @@ NODES = {
         ),
         "ros2 run mt_nodes live_suite --run mt_results/latest",
     ),
+    "watch_suite": Interface(
+        "what `mt live --watch-only` starts with --run DIR (docs/watching.md): it publishes nothing anywhere",
+        None,
+        (
+            Endpoint(*("subscribes", DEFAULT_INPUTS["lidar"], CLOUD, qos.LIVE_TAP), "the stack file's inputs"),
+            Endpoint(*("subscribes", OUTPUTS["topic"], OUTPUTS["type"]), qos.LIVE_BURSTS, "the live stack's outputs"),
+        ),
+        "ros2 run mt_nodes watch_suite --run mt_results/latest",
+    ),
     "clock_echo": Interface(
         "on another computer, in the control domain: tells what its clock shows",
         None,

@@ -85,6 +85,7 @@ def profiles(stack: StackTopics) -> dict[str, tuple[Profile, ...]]:
             _managed(Profile("monitor", ("/mt/verdicts",), ("/mt/ledger", *stack.outputs))),
             *(_plain(Profile(f"mt_monitor_{arm}", (), stack.outputs)) for arm in OWN_NODES),
         ),
+        "watch_suite": (Profile(TAP, (), (*stack.inputs, *stack.outputs)),),
         "callable_stack": (_with_parameters(_plain(hosted)),),
         "suite": (suite, *arms),
         "live_suite": (

@@ -54,6 +54,12 @@ if TYPE_CHECKING:
     from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_removal as proof_of_removal
     from mt_nodes.relations.mutations.lidar.each_cloud import without as without
     from mt_nodes.relations.mutations.lidar.rays import returns as returns
+    from mt_nodes.relations.stream_checks.base import Breach as Breach
+    from mt_nodes.relations.stream_checks.base import StreamCheck as StreamCheck
+    from mt_nodes.relations.stream_checks.base import StreamFinding as StreamFinding
+    from mt_nodes.relations.stream_checks.base import StreamMemory as StreamMemory
+    from mt_nodes.relations.stream_checks.base import WatchedInstant as WatchedInstant
+    from mt_nodes.relations.stream_checks.base import nothing_watched as nothing_watched
     from mt_nodes.relations.world_changes.base import ScenarioChange as ScenarioChange
     from mt_nodes.relations.world_changes.base import Setting as Setting
     from mt_nodes.relations.world_changes.base import WorldEffects as WorldEffects
@@ -73,6 +79,7 @@ if TYPE_CHECKING:
 #: any other mutation                 :class:`Mutation`: the whole bundle, also several follow-ups
 #: a check of one pair of outputs     :class:`Check`; of obstacles in a region: :class:`ObstacleCheck`
 #: a check of a whole episode         :class:`SequenceCheck`; of two drives: :class:`TraceCheck`
+#: a check of one stream of outputs   :class:`StreamCheck`, with a :class:`StreamMemory`
 #: a condition (``given``)            :class:`Condition`
 #: an adapter of a message type       :class:`StampedAdapter`, or :class:`Adapter` without a header
 #: a change of a scenario             :class:`ScenarioChange`
@@ -104,6 +111,9 @@ NAMES = {
     "relations.mutations.camera.each_image": ("EachImage", "View"),
     "relations.mutations.lidar.each_cloud": ("EachCloud", "proof_of_change", "proof_of_removal", "without"),
     "relations.mutations.lidar.rays": ("returns",),
+    "relations.stream_checks.base": (
+        *("Breach", "StreamCheck", "StreamFinding", "StreamMemory", "WatchedInstant", "nothing_watched"),
+    ),
     "relations.world_changes.base": ("ScenarioChange", "Setting", "WorldEffects"),
     "runs.moral.base": ("Expectation",),
     "stacks.reference.faults.base": ("Fault",),

@@ -149,7 +149,8 @@ def test_the_version_is_the_same_everywhere(distribution: Any, manifest: ET.Elem
 
 def test_every_command_exists(distribution: Any) -> None:
     commands = dict(re.split(r"\s*=\s*", line) for line in distribution.entry_points["console_scripts"])
-    nodes = {"replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo", "simulator"}
+    nodes = {"replayer", "mutator", "monitor", "suite", "live_suite", "watch_suite"}
+    nodes |= {"callable_stack", "clock_echo", "simulator"}
     assert set(commands) == {"mt", "mt-nodes", *nodes}
     assert nodes == set(NODES), "each answers --help"
     for target in commands.values():

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cheap facts of an instant that checks of one stream share: tracks by the ego, returns in a box, cameras."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.association import moved
+from mt_nodes.data.messages import Bundle, CameraInfo
+from mt_nodes.data.outputs import Detections, ImageBoxes, Output
+from mt_nodes.data.transforms import EGO_FRAME, Matrix, UnknownTransform, move
+from mt_nodes.relations.stream_checks.base import WatchedInstant
+
+Floats = npt.NDArray[np.float64]
+#: Returns so near to the ground are not counted as an object's.
+_ABOVE_GROUND_M, _AROUND_M = 0.25, 0.2
+_CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))
+
+
+def in_ego_frame(detections: Detections, bundle: Bundle) -> Detections | str:
+    """Return finite obstacles in ``base_link``, or why that is impossible."""
+    found = detections.take(detections.finite)
+    if found.frame_id == EGO_FRAME:
+        return found
+    try:
+        return moved(found, bundle.transforms.lookup(EGO_FRAME, found.frame_id), EGO_FRAME)
+    except UnknownTransform as error:
+        return str(error)
+
+
+def tracks_of(instant: WatchedInstant) -> Detections | str:
+    """Return the obstacles that have an id, in ``base_link``, or why there are none to be had."""
+    output: Output = instant.output
+    found = output.tracks if output.tracks is not None else output.detections
+    if found is None:
+        return "the stack publishes neither tracks nor detections"
+    if len(found) and not (found.track_id != "").any():
+        return "the detections have no ids"
+    return in_ego_frame(found.take(found.track_id != ""), instant.bundle)
+
+
+def returns_in(bundle: Bundle, center_m: Floats, size_m: Floats, yaw_rad: float) -> int | None:
+    """Count the LiDAR returns in a box of ``base_link``, without the ground; None where no cloud can tell."""
+    count = None
+    for cloud in bundle.known_clouds:
+        try:
+            to_cloud = bundle.transforms.lookup(cloud.frame_id, EGO_FRAME)
+        except UnknownTransform:
+            continue
+        count = (count or 0) + _inside(np.asarray(cloud.xyz), to_cloud, center_m, size_m, yaw_rad)
+    return count
+
+
+def _inside(xyz: npt.NDArray[np.floating], to_cloud: Matrix, center_m: Floats, size_m: Floats, yaw_rad: float) -> int:
+    center = move(to_cloud, center_m[None])[0]
+    reach = 0.5 * float(np.linalg.norm(size_m)) + _AROUND_M
+    # One pass over the cloud; the few points near the box are then compared with it exactly.
+    near = xyz[(np.abs(xyz[:, 0] - center[0]) <= reach) & (np.abs(xyz[:, 1] - center[1]) <= reach)].astype(np.float64)
+    local = move(np.asarray(np.linalg.inv(to_cloud)), near) - center_m
+    c, s = np.cos(yaw_rad), np.sin(yaw_rad)
+    along, across = local[:, 0] * c + local[:, 1] * s, local[:, 1] * c - local[:, 0] * s
+    half = 0.5 * size_m + _AROUND_M
+    low = min(-0.5 * size_m[2] + _ABOVE_GROUND_M, 0.0)
+    inside = (np.abs(along) <= half[0]) & (np.abs(across) <= half[1]) & (local[:, 2] >= low) & (local[:, 2] <= half[2])
+    return int(inside.sum())
+
+
+class CalibratedCamera:
+    """A camera of a bundle: model, and where it is.
+
+    Raises UsageError: it is not calibrated, or no transform leads to it.
+
+    ``to_optical``: (4, 4) from ``base_link`` to its optical frame.
+    """
+
+    def __init__(self, info: CameraInfo, bundle: Bundle, topic: str = "") -> None:
+        from mt_nodes.world.camera.model import CameraModel, rectified  # OpenCV is for those who ask
+
+        self.model = CameraModel.of(info, (info.height, info.width), rectified(topic))
+        self.to_optical = bundle.transforms.lookup(info.frame_id, EGO_FRAME)
+
+    def around(self, corners_m: Floats) -> Floats:
+        """Return the boxes (M, 4) in px around corners (M, K, 3) in ``base_link``; NaN if not wholly before it."""
+        pixels = self.model.project(move(self.to_optical, corners_m.reshape(-1, 3)))
+        each = pixels.reshape(len(corners_m), -1, 2)
+        return np.concatenate([each.min(axis=1), each.max(axis=1)], axis=1)
+
+    def outlines(self, found: Detections) -> Floats:
+        """Return the boxes (M, 4) in px around obstacles of ``base_link``; NaN if not wholly before the camera."""
+        c, s, zero = np.cos(found.yaw_rad), np.sin(found.yaw_rad), np.zeros(len(found))
+        turn = np.array([[c, s, zero], [-s, c, zero], [zero, zero, zero + 1.0]]).transpose(2, 0, 1)
+        corners = (_CORNERS * found.size_m[:, None]) @ turn + found.center_m[:, None]
+        return self.around(corners)
+
+    def at_depths(self, boxes: ImageBoxes, depths_m: Floats) -> Floats:
+        """Return where the corners of boxes are if they are so deep: (M, D, 4, 3) in ``base_link``."""
+        x0, y0, x1, y1 = boxes.box_px.T
+        pixels = np.stack([np.stack([x0, y0, x1, y1], 1)[:, [0, 2, 2, 0]], np.stack([y0, y0, y1, y1], 1)], axis=-1)
+        rays = self.model.directions(pixels.reshape(-1, 2)).reshape(len(boxes), 4, 3)
+        flat = rays / np.maximum(rays[..., 2:], 1e-6)
+        places = flat[:, None] * depths_m[None, :, None, None]
+        return move(np.asarray(np.linalg.inv(self.to_optical)), places.reshape(-1, 3)).reshape(places.shape)
+
+    def inside(self, outlines_px: Floats, margin_px: float) -> npt.NDArray[np.bool_]:
+        """Return which boxes (…, 4) lie wholly in the picture, so far from its edge."""
+        low, high = outlines_px[..., :2], outlines_px[..., 2:]
+        edge = np.array([self.model.width - 1.0, self.model.height - 1.0]) - margin_px
+        with np.errstate(invalid="ignore"):
+            return np.asarray(((low >= margin_px) & (high <= edge)).all(axis=-1))
+
+
+def camera_of(boxes: ImageBoxes, bundle: Bundle) -> CalibratedCamera | str:
+    """Return the camera in whose image boxes are, or why it is not known."""
+    infos: Iterable[CameraInfo] = bundle.camera_infos
+    found = [info for info in infos if info.frame_id == boxes.frame_id]
+    if not found and len(bundle.camera_infos) == 1 and not boxes.frame_id:
+        found = list(bundle.camera_infos)
+    if not found:
+        return f"no CameraInfo of frame '{boxes.frame_id}'"
+    images = [image.topic for image in bundle.images if image.frame_id == found[0].frame_id]
+    try:
+        return CalibratedCamera(found[0], bundle, images[0] if images else "")
+    except UsageError as error:
+        return str(error)
