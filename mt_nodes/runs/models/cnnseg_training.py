@@ -96,7 +96,9 @@ def _losses(network: nn.Module, squares: torch.Tensor) -> dict[str, torch.Tensor
         return (heavy * huber(predicted_rows[:, what], right[:, what], reduction="none")).sum() / total
 
     def sure(channel: int) -> torch.Tensor:
-        return cross(predicted[:, channel][occupied], target[:, channel][occupied], weight[occupied])
+        known = (plane[occupied] for plane in (predicted[:, channel], target[:, channel], weight))
+        # Of squares of which nothing is known there is nothing to learn: their mean would be no number.
+        return cross(*known, reduction="sum") / occupied.sum().clamp(min=1)
 
     classes = cross(predicted_rows[:, CLASS], right[:, CLASS], reduction="none")
     return {
