@@ -7,9 +7,13 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.cli.options import at_least_one
+
+if TYPE_CHECKING:
+    from mt_nodes.runs.export.export_files import Export
 
 FORMATS, ORIGINS = ("kitti", "nuscenes", "coco", "yolo"), ("labels", "source_output")
 #: Options of this verb alone.
@@ -35,7 +39,7 @@ def export(args: argparse.Namespace, file: Path) -> int:
     from rich.progress import Progress
 
     from mt_nodes.engine.results_dirs import results_of
-    from mt_nodes.runs.export.export_files import SENSORS, Export, write_export
+    from mt_nodes.runs.export.export_files import SENSORS, write_export
     from mt_nodes.runs.export.followup_export import ExportedPairs
 
     if args.format is None or args.out is None:
@@ -44,7 +48,7 @@ def export(args: argparse.Namespace, file: Path) -> int:
     pairs = ExportedPairs(places, SENSORS[args.format], _preference(args.labels), args.limit)
     with Progress(transient=True, disable=args.json or not sys.stdout.isatty()) as bar:
         task = bar.add_task("frames", total=None)
-        done: Export = write_export(pairs, args.format, args.out, lambda count: bar.update(task, completed=count))
+        done = write_export(pairs, args.format, args.out, lambda count: bar.update(task, completed=count))
     stored = _store(done, places, file) if done.frames else 0
     left_out = {
         **pairs.left_out,
@@ -68,13 +72,11 @@ def _preference(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def _store(done: object, places: list[Path], file: Path) -> int:
+def _store(done: Export, places: list[Path], file: Path) -> int:
     """Store the cases that were exported, so that `mt replay --failures` replays them; return how many are new."""
     from mt_nodes.runs.campaign.cases import of_results
     from mt_nodes.runs.campaign.failures import Failures
-    from mt_nodes.runs.export.export_files import Export
 
-    assert isinstance(done, Export)
     exported: dict[str, set[str]] = {}
     for row in done.frames:
         exported.setdefault(row["results"], set()).add(row["pair"])
@@ -83,12 +85,11 @@ def _store(done: object, places: list[Path], file: Path) -> int:
         return failures.failed(cases)
 
 
-def _print(done: object, left_out: dict[str, int], stored: int, file: Path) -> None:
+def _print(done: Export, left_out: dict[str, int], stored: int, file: Path) -> None:
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.terminal import table, text
-    from mt_nodes.runs.export.export_files import MANIFEST, Export
+    from mt_nodes.runs.export.export_files import MANIFEST
 
-    assert isinstance(done, Export)
     words = {
         "labels": "labels of the recording",
         "source_output": "pseudo-labels: what the stack said of the source",

@@ -142,7 +142,8 @@ def _boxes(message: Any) -> ImageBoxes:
     places = np.array([[p.x, p.y] for p in message.points]).reshape(-1, len(LINES), 2)
     # The first and the fourth of the eight ends of a box's lines are opposite corners.
     labels = message.ns.split(",") if message.ns else []
-    scores = [float(colour.a) for colour in message.outline_colors[:: len(LINES)]]
+    # A score of 0.9 is a little less in 32 bits, and would not reach a threshold of 0.9.
+    scores = [round(float(colour.a), 6) for colour in message.outline_colors[:: len(LINES)]]
     known = scores if len(scores) == len(places) else None
     return ImageBoxes.make(message.header.frame_id, None, np.hstack([places[:, 0], places[:, 3]]), labels, known)
 

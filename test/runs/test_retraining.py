@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from made_runs import no_pages
@@ -21,6 +22,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.known_datasets import open_dataset
+from mt_nodes.data.datasets.picture_label_files import read_boxed_pictures
 from mt_nodes.data.messages import Bundle
 from mt_nodes.runs.campaign.failures import Failures
 
@@ -190,3 +192,59 @@ def test_fresh_draws_need_a_former_replay_with_fresh_draws(here: Path, capsys: p
     ):
         assert main(["replay", *words]) == 2
         assert message in capsys.readouterr().err
+
+
+LOOKER = '''
+from mt_nodes.data.outputs import ImageBoxes
+
+class Looker:
+    """Sees a person on the left, and nobody in a mirrored picture: its brightest column is on the other side."""
+    def __call__(self, image):
+        plain = image[:, :200].mean() > image[:, 200:].mean()
+        rows = [[40.0, 20.0, 90.0, 120.0], [150.0, 20.0, 160.0, 40.0]] if plain else []
+        return ImageBoxes.make("camera", None, rows, ["pedestrian"] * len(rows), [0.9] * len(rows))
+'''
+
+
+@pytest.mark.parametrize("name", ["coco", "yolo"])
+def test_boxes_of_a_mirrored_picture_are_exported_mirrored(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pixels = np.tile(np.linspace(200, 20, 400).astype(np.uint8)[None, :, None], (200, 1, 3))
+    drive = bundles(3)
+    images = [(replace(bundle.images[0], pixels=pixels),) for bundle in drive]
+    write_bundles(
+        tmp_path / "drive", [replace(b, images=i, camera_infos=()) for b, i in zip(drive, images, strict=True)]
+    )
+    (tmp_path / "looker_stack.py").write_text(LOOKER)
+    stack = {
+        **{"name": "looker", "map_free": True},
+        "callable": "looker_stack:Looker",
+        "stateless": True,
+        "inputs": {"camera": "/camera/image"},
+    }
+    (tmp_path / "looker.yaml").write_text(json.dumps({**stack, "outputs": {"boxes": {}}}))
+    words = [
+        "--stack",
+        "looker.yaml",
+        "--transport",
+        "inprocess",
+        "--relations",
+        "image_mirrored_boxes",
+        "--out",
+        "run",
+    ]
+    with no_pages():
+        assert main(["replay", "drive", *words]) in (1, 3)
+    export_words = ["--format", name, "--out", "failing", "--failures-file", "cases.sqlite"]
+    assert main(["replay", "failures", "export", "run", *export_words]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "3 frames exported" in told and ("COCO can" in told) == (name == "yolo")
+    for one in read_boxed_pictures(tmp_path / "failing"):
+        np.testing.assert_allclose(one.boxes.box_px, [[399 - 90.0, 20.0, 399 - 40.0, 120.0]], atol=2e-3)
+        # Too small to be demanded: neither a person to be found, nor background.
+        assert len(one.ignored) == (1 if name == "coco" else 0)
+        written = cv2.imread(str(one.path))
+        assert written is not None and (written[:, :200].mean() < written[:, 200:].mean())
+    assert len(manifest(tmp_path / "failing")["frames"]) == 3

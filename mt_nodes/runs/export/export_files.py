@@ -65,7 +65,7 @@ class Export:
 def write_export(
     pairs: ExportedPairs, file_format: str, out: Path, progress: Callable[[int], None] = lambda count: None
 ) -> Export:
-    """Write what can be exported, and return it; where that is nothing, no directory is left.
+    """Write what can be exported, and return it; a directory is left only where it is whole, and holds a frame.
 
     Args:
         pairs: what is exported, counted meanwhile. file_format: one of :data:`SENSORS`.
@@ -76,17 +76,18 @@ def write_export(
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already; name a new directory")
-    export = Export(file_format, out)
+    export, whole = Export(file_format, out), False
     try:
         out.mkdir(parents=True, exist_ok=True)
         for frame in _WRITERS[file_format](export, pairs):
             progress(frame)
         if export.frames:
             _write_manifest(export, pairs)
+            whole = True
     except OSError as error:
         raise cannot_write(out, error) from error
     finally:
-        if not export.frames:
+        if not whole:  # without its manifest, a folder would seem to be labelled throughout
             shutil.rmtree(out, ignore_errors=True)
     return export
 
