@@ -58,7 +58,8 @@ def carried(
 
 
 def at(boxes: Any) -> list[list[float]]:
-    return np.round(boxes.center_m[:, :2], 6).tolist()
+    rows: list[list[float]] = np.round(boxes.center_m[:, :2], 6).tolist()
+    return rows
 
 
 def test_what_lies_outside_the_keep_zone_is_ignored_and_no_label() -> None:
@@ -129,6 +130,7 @@ def test_labels_move_with_the_scene(
     inside = found.zone.buffer(-1e-6).contains(shapely.Point(x, y))
     outside = not found.zone.buffer(1e-6).contains(shapely.Point(x, y))
     labelled = found.objects if len(found.objects) else found.ignored
+    assert isinstance(labelled, Detections)
     # The zone of the manifest is the very zone that the check demands objects in.
     assert (len(found.objects), len(found.ignored)) == ((1, 0) if inside else (0, 1)) or not (inside or outside)
     np.testing.assert_allclose(labelled.center_m, expected.center_m, atol=1e-9)
