@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt replay failures list``, ``mt replay failures add DIR…`` and ``mt replay failures forget KEY…``."""
+"""``mt replay failures list``, ``add DIR…``, ``forget KEY…`` and ``export DIR…``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.cli.failures_export import OWN, add_export_arguments, export
 
 #: Shown letters of a key: enough to tell cases apart.
 _KEY_LETTERS = 12
@@ -19,11 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt replay failures add night && mt replay --failures"
     add = parser.add_argument
-    about = "list stored cases; add the violated pairs of finished runs, campaigns or searches; forget cases"
-    add("verb", choices=("list", "add", "forget"), help=about)
-    about = "for add: results directories; for forget: keys, or the first letters of keys, that list shows"
+    about = (
+        "list stored cases; add the violated pairs of finished runs, campaigns or searches; forget cases; export the "
+        "follow-ups of violated pairs as labelled training data"
+    )
+    add("verb", choices=("list", "add", "forget", "export"), help=about)
+    about = "for add and export: results directories; for forget: keys, or the first letters of keys, that list shows"
     add("which", metavar="DIR|KEY", nargs="*", help=about)
     add("--all", action="store_true", help="forget every case")
+    add_export_arguments(parser)
     add("--failures-file", type=Path, metavar="FILE", help="database (default mt_failures.sqlite)")
     add("--json", action="store_true", help="print JSON")
 
@@ -35,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
 
     path = args.failures_file or Path(FILE)
     _refuse(args)
+    if args.verb == "export":
+        return export(args, path)
     if args.verb == "add":
         new, known = store(list(map(Path, args.which)), path, quiet=args.json)
         if args.json:
@@ -87,9 +94,11 @@ def _refuse(args: argparse.Namespace) -> None:
     """Refuse arguments that the verb does not take. Raises UsageError: saying what was expected."""
     if args.verb == "list" and (args.which or args.all):
         raise UsageError("mt replay failures list: got a KEY or --all, expected neither")
-    if args.verb == "add" and (args.all or not args.which):
+    if args.verb != "export" and (given := [name for name in OWN if getattr(args, name) is not None]):
+        raise UsageError(f"mt replay failures {args.verb}: --{given[0]} goes with export alone")
+    if args.verb in ("add", "export") and (args.all or not args.which):
         raise UsageError(
-            "mt replay failures add: expected results directories of runs, campaigns or searches, and no --all"
+            f"mt replay failures {args.verb}: expected results directories of runs, campaigns or searches, and no --all"
         )
     if args.verb == "forget" and bool(args.which) == args.all:
         raise UsageError("mt replay failures forget: expected either keys or --all")

@@ -95,12 +95,12 @@ GROUPS = {
 #: Former commands, each with what to type now; they work for one more release.
 HIDDEN = {
     "coverage": "show what runs covered: range, bearing, class and weather (now `mt report --coverage`)",
-    "failures": "list, add or forget stored failing cases (now `mt replay failures`)",
+    "failures": "list, add, forget or export failing cases (now `mt replay failures`)",
 }
 COMMANDS = {name: summary for group in (*GROUPS.values(), HIDDEN) for name, summary in group.items()}
 #: Exit codes by which ``git bisect run`` skips a commit, and from which on it stops.
 _SKIP, _ABORT = 125, 128
-FAILURES_VERBS = ("list", "add", "forget")
+FAILURES_VERBS = ("list", "add", "forget", "export")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, describe
-from mt_nodes.cli.options import add_param, at_least_one, params_given, whole_number
+from mt_nodes.cli.options import add_param, at_least_one, params_given, share, whole_number
 from mt_nodes.runs.models.detector_recipes import PictureRecipe, SegmentationRecipe
 
 if TYPE_CHECKING:
@@ -37,6 +37,14 @@ def add_train_detector_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--sensor", choices=tuple(_RECIPES), default="lidar", help="sensor of the detector (default %(default)s)")
     _add_recipe_options(parser)
+    added = (
+        "folder with labelled frames to learn from as well, as `mt replay failures export` writes it; may be repeated"
+    )
+    add("--add", type=Path, metavar="FOLDER", action="append", default=[], help=added)
+    how_often = "share of the samples that are of --add (default %(default)s)"
+    add("--add-share", type=share, default=0.5, metavar="X", help=how_often)
+    start = "weights to begin with: name of weights that ship, or .onnx or .pt file of a training (default: none)"
+    add("--start", default="", metavar="WEIGHTS", help=start)
     add("--out", type=Path, metavar="DIR", required=True, help="directory of the training")
     add("--device", default="cpu", metavar="DEVICE", help="cpu, cuda or cuda:N (default %(default)s)")
     workers = "processes that generate clouds or images (default %(default)s)"
@@ -81,13 +89,16 @@ def run_train_detector(args: argparse.Namespace) -> int:
 
 
 def _task(args: argparse.Namespace) -> DetectorTask[Any]:
+    from mt_nodes.runs.models.added_samples import added_clouds, added_pictures
     from mt_nodes.runs.models.cnnseg_training import SegmentationTask
     from mt_nodes.runs.models.picture_training import PictureTask
 
     _refuse_other_parameters(args)
     recipe = _RECIPES[args.sensor]
     parameters: Any = build(recipe, params_given(recipe, args), "mt models train-detector")
-    return PictureTask(parameters) if args.sensor == "camera" else SegmentationTask(parameters)
+    if args.sensor == "camera":
+        return PictureTask(parameters, added_pictures(args.add, args.add_share), args.start)
+    return SegmentationTask(parameters, added_clouds(args.add, args.add_share), args.start)
 
 
 def _refuse_other_parameters(args: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.arguments import role_topics
-from mt_nodes.cli.options import add_fields, add_results, request_of, resumed_directory, settings
+from mt_nodes.cli.options import add_fields, add_results, at_least_one, request_of, resumed_directory, settings
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.default_relations import RELATION_WORDS
 
@@ -32,6 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "test nothing: check the outputs that the bag has recorded, or with --transport inprocess the stack's"
     add("--watch-only", action="store_true", help=f"{about} (docs/watching.md)")
     add("--watch-config", type=Path, metavar="FILE", help="with --watch-only: YAML file with a part `watch`")
+    again = "with --failures and no BAG: also N fresh draws of each stored case's relation, on its frame"
+    add("--fresh-draws", type=at_least_one, metavar="N", help=again)
+    former = "results of the same replay with the former stack: says what was mended, and what was learned by heart"
+    add("--before", type=Path, metavar="DIR", help=former)
     add_results(parser, "run", table="a table")
 
 
@@ -51,7 +55,12 @@ def run(args: argparse.Namespace) -> int:
     if args.failures and not args.bags:
         from mt_nodes.cli.stored_failures import replay_stored
 
-        return replay_stored(_request(args), args.out, args.failures_file, **options)
+        draws = {"fresh_draws": args.fresh_draws or 0, "before": args.before}
+        if args.before and not args.fresh_draws:
+            raise UsageError("--before goes with --fresh-draws: as many as the former replay had")
+        return replay_stored(_request(args), args.out, args.failures_file, **options, **draws)
+    if args.fresh_draws or args.before:
+        raise UsageError("--fresh-draws and --before go with --failures, and without a BAG")
     if args.failures:
         from mt_nodes.cli.stored_failures import replay_stored_first
 

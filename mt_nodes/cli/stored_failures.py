@@ -14,6 +14,7 @@ from typing import Any
 from mt_nodes.base.directories import new_directory, write_whole
 from mt_nodes.base.errors import ExitCode, MtError, UsageError
 from mt_nodes.base.wording import counted
+from mt_nodes.cli.fresh_replay import Rows, exit_code_of, outcome_words, print_fresh, read_before
 from mt_nodes.cli.replay_execution import execute_replay
 from mt_nodes.cli.terminal import table, text
 from mt_nodes.data.verdict import Outcome
@@ -22,6 +23,7 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign.campaign_summary import ORDER
 from mt_nodes.runs.campaign.cases import OWN, Together, expired, stack_name, together
 from mt_nodes.runs.campaign.failures import FILE, FailureCase, Failures
+from mt_nodes.runs.campaign.fresh_draws import fresh
 from mt_nodes.runs.campaign.regression import note, outcomes_of, retired_words, stored_for
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import load_stack
@@ -71,12 +73,14 @@ def _print_lines(lines: Iterable[str], as_json: bool) -> None:
 class StoredReplay:
     """How stored cases ended when they were replayed.
 
-    ``out``: directory of the replays. ``rows``: one a case, as ``failures.json`` has them. ``code``: the most important
+    ``out``: directory of the replays. ``rows``: one a case, as ``failures.json`` has them; ``fresh``: the same of fresh
+    draws. ``code``: the most important
     exit code of a replay that went wrong; None: none did. ``notes``: further lines to print.
     """
 
     out: Path
     rows: list[dict[str, Any]] = field(default_factory=list)
+    fresh: list[dict[str, Any]] = field(default_factory=list)
     code: ExitCode | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -106,7 +110,14 @@ class StoredReplay:
 
 
 def replay_stored(
-    request: ReplayRequest, out: str | None, file: Path | None, *, keep_expired: bool = False, as_json: bool = False
+    request: ReplayRequest,
+    out: str | None,
+    file: Path | None,
+    *,
+    keep_expired: bool = False,
+    as_json: bool = False,
+    fresh_draws: int = 0,
+    before: Path | None = None,
 ) -> int:
     """Replay every stored case of a stack, store and print how it ended, and return the exit code.
 
@@ -117,8 +128,10 @@ def replay_stored(
         file: database; None: the one in the working directory.
         keep_expired: keep cases whose mutation's code has changed.
         as_json: print one object instead of a table.
+        fresh_draws: how many draws more of each case's relation on its frame.
+        before: directory of the same replay with the former stack.
     """
-    path = file or Path(FILE)
+    path, former = file or Path(FILE), None if before is None else read_before(before)
     _refuse(request, path)
     with Failures(path) as failures:
         cases = failures.cases(stack=stack_name(load_stack(request.stack).name, request.faults))
@@ -135,10 +148,12 @@ def replay_stored(
         for some in together(case for case in cases if case.key not in expired_keys):
             if replays.code is not ExitCode.INTERRUPTED:
                 replays.rows += _replay_together(some, request, replays, failures)
+                for number in range(1, fresh_draws + 1):
+                    if drawn := fresh(some, number):
+                        replays.fresh += _replay_together(drawn, request, replays, failures, stored=False)
         if not keep_expired:
             failures.forget(expired_keys)
-    _print_replays(replays, as_json)
-    return int(replays.exit_code)
+    return _print_replays(replays, as_json, former, fresh_draws)
 
 
 def _refuse(request: ReplayRequest, path: Path) -> None:
@@ -159,7 +174,7 @@ def refuse_no_database(path: Path) -> None:
 
 
 def _replay_together(
-    some: Together, request: ReplayRequest, replays: StoredReplay, failures: Failures
+    some: Together, request: ReplayRequest, replays: StoredReplay, failures: Failures, *, stored: bool = True
 ) -> Iterator[dict[str, Any]]:
     out, ended, why = replays.out / some.name, {}, ""
     try:
@@ -171,7 +186,8 @@ def _replay_together(
     except MtError as error:
         replays.add_exit_code(int(error.exit_code))
         why = str(error)
-    replays.notes += retired_words(failures.record_outcomes(outcomes_of(some.cases, ended)))
+    if stored:
+        replays.notes += retired_words(failures.record_outcomes(outcomes_of(some.cases, ended)))
     for case in some.cases:
         yield _row(case, ended.get(str(case.pair)), out, why)
 
@@ -183,21 +199,26 @@ def _row(case: FailureCase, line: Any, out: Path, why: str) -> dict[str, Any]:
     return {**row, "outcome": line["outcome"], "why": line["reason"]}
 
 
-def _print_replays(replays: StoredReplay, as_json: bool) -> None:
-    plain = {"cases": replays.rows, "notes": replays.notes, "exit_code": int(replays.exit_code)}
-    content = json.dumps(plain, indent=2)
+def _print_replays(replays: StoredReplay, as_json: bool, before: Rows | None, fresh_draws: int) -> int:
+    rows = {"cases": replays.rows, "fresh": replays.fresh}
+    code = exit_code_of(replays.exit_code, rows, before) if fresh_draws else replays.exit_code
+    words = [mending.as_plain() for mending in outcome_words(rows, before)]
+    content = json.dumps({**rows, "mended": words, "notes": replays.notes, "exit_code": int(code)}, indent=2)
     write_whole(replays.out / "failures.json", content + "\n")
     if as_json:
         print(content)
-        return
-    if replays.rows:
+        return int(code)
+    if replays.rows and not fresh_draws:  # then there may be hundreds, and what counts is their sum
         table(COLUMNS, [_cells(row) for row in replays.rows])
     for why in dict.fromkeys(row["why"] for row in replays.rows if row["outcome"] == NOT_PLAYED):
         text(f"not played: {why}")
     for line in replays.notes:
         text(line)
     text(replays.counts())
-    text(f"exit code {int(replays.exit_code)}; results in {replays.out}")
+    if fresh_draws:
+        print_fresh(rows, before, replays.out)
+    text(f"exit code {int(code)}; results in {replays.out}")
+    return int(code)
 
 
 def _cells(row: dict[str, Any]) -> Sequence[str]:

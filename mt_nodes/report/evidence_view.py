@@ -22,7 +22,7 @@ from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.outputs import Path as OutputPath
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.evidence import evidence_name, read_evidence
+from mt_nodes.engine.evidence import EvidenceContents, evidence_name, read_evidence
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.pair_pictures import write_view
 from mt_nodes.engine.pair_view import evidence_file
@@ -52,11 +52,23 @@ def write_views(results_dir: Path, pairs: Iterable[str]) -> None:
         write_view(
             evidence_file(results_dir, pair),
             *(recorded.source, recorded.followup),
-            outputs=(_output(recorded.answers["source"], roles), _output(recorded.answers["followup"], roles)),
+            outputs=_outputs(recorded, roles),
             effects=Effects(),
             check=_check(record, pair),
             detail=details.get(str(pair), {}),
         )
+
+
+def recorded_outputs(results_dir: Path, pair: Pair) -> tuple[Output, Output]:
+    """Return what both arms said of a pair, by its evidence, as far as it can be read: see :func:`write_views`.
+
+    Raises UsageError: it has no evidence. InfrastructureError: that is damaged.
+    """
+    return _outputs(read_evidence(results_dir / "evidence" / evidence_name(pair), pair), _roles(results_dir))
+
+
+def _outputs(recorded: EvidenceContents, roles: Mapping[str, str]) -> tuple[Output, Output]:
+    return _output(recorded.answers["source"], roles), _output(recorded.answers["followup"], roles)
 
 
 def _lacks(results_dir: Path, pair: Pair) -> bool:
@@ -116,14 +128,24 @@ def _detections(message: Any) -> Detections:
         [[getattr(m.scale, k) for k in "xyz"] for m in cubes],
         turns,
         [m.ns or "unknown" for m in cubes],
+        [_score(m.text) for m in cubes],
     )
+
+
+def _score(text: str) -> float:
+    """Return the score that a marker's text has, 1 where it has none."""
+    notes = dict(note.partition("=")[::2] for note in text.split())
+    return float(notes.get("score", 1.0))
 
 
 def _boxes(message: Any) -> ImageBoxes:
     places = np.array([[p.x, p.y] for p in message.points]).reshape(-1, len(LINES), 2)
     # The first and the fourth of the eight ends of a box's lines are opposite corners.
     labels = message.ns.split(",") if message.ns else []
-    return ImageBoxes.make(message.header.frame_id, None, np.hstack([places[:, 0], places[:, 3]]), labels)
+    # A score of 0.9 is a little less in 32 bits, and would not reach a threshold of 0.9.
+    scores = [round(float(colour.a), 6) for colour in message.outline_colors[:: len(LINES)]]
+    known = scores if len(scores) == len(places) else None
+    return ImageBoxes.make(message.header.frame_id, None, np.hstack([places[:, 0], places[:, 3]]), labels, known)
 
 
 def _path(message: Any) -> OutputPath:

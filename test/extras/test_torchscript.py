@@ -169,3 +169,45 @@ def test_who_is_said_best_by_a_cell_is_what_it_is_to_say() -> None:
     assert which[0, :2].tolist() == [0, 1] and weight[0].tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0], abs=1e-4)
     assert wanted[0].argmax(dim=1)[:2].tolist() == [2, 1] and not wanted[0, 2:].any()
     assert counted[0].tolist() == [True, True, False, True], "a cell of what is ignored may say what it likes"
+
+
+def test_a_detector_goes_on_from_weights_with_nothing_but_added_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frames of the folder are learned, from the very first step near what the weights say."""
+    pytest.importorskip("onnx", reason="needs the extra 'models'")
+    from mt_nodes.data.datasets.kitti_writer import KittiFrame, lidar_alone
+    from mt_nodes.data.outputs import Detections
+    from mt_nodes.runs.models import cnnseg_training
+    from mt_nodes.runs.models.cnnseg_network import SlimCnnSeg
+    from mt_nodes.runs.models.starting_weights import start_from
+
+    truck = Detections.make("lidar", None, [(12.0, 1.0, -0.03)], [(8.0, 2.5, 3.4)], [0.3], ["truck"])
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.uniform((8.0, 0.0, -1.0), (16.0, 2.0, 1.5), (800, 3)), np.full(800, 0.4)])
+    frame = KittiFrame(points.astype(np.float32), truck, truck.take(np.zeros(1, dtype=bool)), lidar_alone())
+    frame.write(tmp_path / "failing" / "training", "000000")
+    monkeypatch.setattr(cnnseg_training, "labelled_cloud", lambda *_: pytest.fail("a street was taken"))
+    words = ["models", "train-detector", "--start", "cnnseg_streets", "--add", str(tmp_path / "failing")]
+    small = [
+        "--add-share",
+        "1",
+        "--clouds",
+        "4",
+        "--crops",
+        "2",
+        "--batch",
+        "2",
+        "--crop-cells",
+        "64",
+        "--workers",
+        "0",
+    ]
+    assert main([*words, *small, "--rate", "0.0001", "--out", str(tmp_path / "net")]) == 0
+    before, after = SlimCnnSeg(), SlimCnnSeg()
+    start_from(before, "cnnseg_streets")
+    start_from(after, str(tmp_path / "net" / "cnnseg.onnx"))
+    moved = [float((a - b).abs().max()) for a, b in zip(before.parameters(), after.parameters(), strict=True)]
+    assert 0.0 < max(moved) < 0.01
+    assert main([*words, "--out", str(tmp_path / "net")]) == 2, "a training is there already"
+    assert main(["models", "train-detector", "--start", "yolo_streets", "--out", str(tmp_path / "other")]) == 2

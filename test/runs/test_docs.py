@@ -139,8 +139,9 @@ def test_every_recipe_names_options_that_exist() -> None:
     for command, words in used:
         if command not in COMMANDS:
             continue
+        known = options_of("failures" if (command, *words.split()[:1]) == ("replay", "failures") else command)
         for option in re.findall(r"--[a-z]+", words):
-            assert option in options_of(command), f"mt {command} has no {option}"
+            assert option in known, f"mt {command}{words} has no {option}"
 
 
 PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")

@@ -68,6 +68,7 @@ OPTIONAL = {
     "cloudpickle": ("python", "cloudpickle"),
     "dask": ("cluster", "dask"),
     "diffusers": ("diffusion", "diffusers"),
+    "onnx": ("models", "onnx"),
     "transformers": ("diffusion", "transformers"),
     "distributed": ("cluster", "distributed"),
     "faiss": ("vectors", "faiss-cpu"),

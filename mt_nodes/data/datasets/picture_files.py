@@ -18,7 +18,7 @@ from mt_nodes.data.messages import CameraInfo, Cloud, Image
 
 #: Ending -> what a ``CompressedImage`` calls it.
 FORMATS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
-_PNG_SIZE_AT, _HEADER_BYTES = 16, 24
+_PNG, _PNG_SIZE_AT, _HEADER_BYTES = b"\x89PNG", 16, 24
 
 
 def picture_topic(
@@ -48,11 +48,11 @@ def picture_message(topic: str, frame_id: str, stamp_ns: int, content: bytes, pa
 
 
 def picture_bytes(image: Cloud | Image, path: Path) -> bytes:
-    """Return the content of a picture's file; a raw one is encoded as the ending says (JPEG with quality 95)."""
+    """Return the content of a picture's file; another format is encoded as the ending says (JPEG with quality 95)."""
     import cv2
 
     assert isinstance(image, Image), "a camera's file holds a picture"
-    if image.compressed is not None:
+    if image.compressed is not None and image.compressed.startswith(_PNG) == (path.suffix.lower() == ".png"):
         return image.compressed
     from mt_nodes.data.images.codecs import decode
 

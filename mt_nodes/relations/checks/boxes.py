@@ -83,13 +83,14 @@ class BoxCheck(ScoredCheck):
         image = image_of(bundle, detections[0])  # type: ignore[arg-type]
         if image is None:
             return Judgement(Outcome.ERROR, reason=f"bundle {bundle.index} has no image that boxes could be in")
-        return self.decide(self._compare(detections[0], detections[1], effects, image))  # type: ignore[arg-type]
+        return self.decide(self.compare(detections[0], detections[1], effects, image))  # type: ignore[arg-type]
 
     @abstractmethod
     def decide(self, compared: BoxComparison) -> Judgement:
         """Judge the comparison; NOT_APPLICABLE if nothing is demanded."""
 
-    def _compare(self, source: ImageBoxes, followup: ImageBoxes, effects: Effects, image: Image) -> BoxComparison:
+    def compare(self, source: ImageBoxes, followup: ImageBoxes, effects: Effects, image: Image) -> BoxComparison:
+        """Return two outputs for one image side by side."""
         height, width = _size(image)
         before, after = self._of_class(source), self._of_class(followup)
         inside, doubtful = _within(before, width, height), _in_doubt(before, effects, image.topic)

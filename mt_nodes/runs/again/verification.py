@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +15,21 @@ from mt_nodes.base.directories import ASIDE
 from mt_nodes.base.errors import MtError
 from mt_nodes.base.jsonl import KEY, read_lines, read_result
 from mt_nodes.data.bags.reader import BagReader
-from mt_nodes.data.datasets.dataset_name import exists, located
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.finish import read_summary, sum_up
-from mt_nodes.engine.followups import RecordedDraws
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import FILE as LEDGER
-from mt_nodes.engine.ledger import baseline_of, read_ledger
-from mt_nodes.engine.message_digests import sha256_of_followup
-from mt_nodes.engine.reduction.reduction import reducing
+from mt_nodes.engine.ledger import read_ledger
 from mt_nodes.engine.results_dirs import cells_of
 from mt_nodes.engine.run_record import FILE as RECORD
-from mt_nodes.engine.run_record import read_record, refuse_foreign_record
+from mt_nodes.engine.run_record import read_record
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.engine.used_intensities import FILE as INTENSITIES
-from mt_nodes.relations.pipeline import DerivedFollowup
+from mt_nodes.runs.again.made_again import made_again, run_of_results
 from mt_nodes.runs.campaign.campaign_store import FILE as STORE
 from mt_nodes.runs.campaign.campaign_store import CampaignStore
 from mt_nodes.runs.campaign.cost import FILE as COST
 from mt_nodes.runs.moral.report_journal import is_campaign
-from mt_nodes.runs.replay.replay_run import Run
 
 JOURNAL, SUMMARY = "result.jsonl", "summary.json"
 #: These always have a checksum; of another one it may be the key of the checksum that is damaged.
@@ -193,16 +188,14 @@ def _followups(place: Path) -> Verification:
     if lost := sorted(_judged(place) - recorded):
         text = f"{place / LEDGER}: lacks {len(lost)} follow-ups that were judged, such as {lost[0]}"
         return Verification(str(place), "follow-ups", total, (text,))
-    run = _run_of(place)
+    run = run_of_results(place)
     if isinstance(run, str):
         return Verification(str(place), "follow-ups", 0, unchecked=f"{total}: {run}")
     checked, wrong = 0, []
-    for pair, line, derived in _made_again(run, place):
+    for remade in made_again(run, place):
         checked += 1
-        if isinstance(derived, str):
-            wrong.append(f"{pair}: {derived}")
-        elif _hashes(derived) != (line["sha256"], (baseline_of(line) or {}).get("sha256")):
-            wrong.append(f"{pair}: made again it has another SHA-256; that takes the same versions and CPU type")
+        if remade.wrong:
+            wrong.append(f"{remade.pair}: {remade.wrong}")
     if checked != total:
         wrong.append(f"{place / LEDGER}: has {total} follow-ups, {checked} belong to bundles of its bags")
     return Verification(str(place), "follow-ups", checked, tuple(wrong))
@@ -213,50 +206,3 @@ def _judged(place: Path) -> set[str]:
     lines = (line for line in read_journal(place / JOURNAL) if line.get("outcome") in ("HOLDS", "VIOLATED"))
     pairs = (Pair.parse(line["pair"]).followup for line in lines)
     return {str(pair) for pair in pairs if pair.bundle is not None}
-
-
-def _run_of(place: Path) -> Run | str:
-    """Return the run of a directory with its files where they are now, or why it cannot be made."""
-    record = read_record(place)
-    request = Run.read_request(record["request"], place)
-
-    def here(name: str) -> str:
-        moved = located(name, Path(record.get("directory", ".")))
-        return moved if name and not exists(name) and exists(moved) else name
-
-    bags = tuple(map(here, request.bags))
-    if lost := [bag for bag in bags if not exists(bag)]:
-        return f"the bag {lost[0]} is not there"
-    try:
-        refuse_foreign_record(place, record)
-        relations = tuple(map(here, request.relations))
-        found = replace(request, bags=bags, relations=relations, stack=here(request.stack), waivers="")
-        return Run.make(replace(found, transforms=here(request.transforms)), place)
-    except MtError as error:
-        return f"the run cannot be made again: {error}"
-
-
-def _made_again(run: Run, place: Path) -> Iterator[tuple[str, dict[str, Any], DerivedFollowup | str]]:
-    """Yield each recorded pair, its line, and the follow-up made again, or why it cannot be."""
-    recorded = {offer.relation.id: RecordedDraws(place, offer.relation) for offer in run.offers}
-    reduced = reducing(run.request)
-    for episode in run.episodes:
-        for bundle in episode():
-            for offer in run.offers:
-                draws, pair = recorded[offer.relation.id], offer.followup_pair(bundle)
-                line = draws.lines.get(str(pair))
-                if line is None:
-                    draws.meet(bundle)
-                    continue
-                try:
-                    derived = draws.rebuild(pair, bundle)
-                except MtError as error:
-                    yield str(pair), line, str(error)
-                    continue
-                assert derived is not None, "it has a line"
-                yield str(pair), line, reduced(derived, bundle)
-
-
-def _hashes(derived: DerivedFollowup) -> tuple[str, str | None]:
-    milder = derived.baseline
-    return sha256_of_followup(derived.followup), None if milder is None else sha256_of_followup(milder.followup)

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,10 @@ class CaseSource:
     drive: Callable[[int], tuple[str, str]]
 
 
-def violated(run: CaseSource, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> list[FailureCase]:
-    """Return the violated pairs of a run as cases, of each bag and relation the worst.
+def violated(
+    run: CaseSource, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], only: Collection[str] | None = None
+) -> list[FailureCase]:
+    """Return the violated pairs of a run as cases: of each bag and relation the worst, or these of them ``only``.
 
     Violations of a relation that does not stand out from its control and sham, which were violated too, are none.
     ``run``: what is searched for cases. ``summary``: of it. ``lines``: of its journal.
@@ -66,20 +68,23 @@ def violated(run: CaseSource, summary: Mapping[str, Any], lines: Iterable[Mappin
     found: dict[tuple[int, str], list[tuple[float, Pair, Any]]] = {}
     for line in lines:
         name = str(line.get("relation"))
-        if name in run.relations and line["outcome"] == Outcome.VIOLATED.value and _steady(outcomes.get(name, {})):
+        if name in run.relations and line["outcome"] == Outcome.VIOLATED.value and steady(outcomes.get(name, {})):
             pair, margin = Pair.parse(line["pair"]), line["margin"]
             how_bad = -float("inf") if margin is None else margin
             found.setdefault((pair.episode, name), []).append((how_bad, pair, margin))
-    worst = [row for rows in found.values() for row in sorted(rows, key=_by_margin)[:MOST_NEW]]
+    if only is None:
+        worst = [row for rows in found.values() for row in sorted(rows, key=_by_margin)[:MOST_NEW]]
+    else:
+        worst = [row for rows in found.values() for row in rows if str(row[1]) in only]
     provenance = {name: (words_of(run.relations[name]), code_of(run.relations[name])) for _, name in found}
     return [_case(run, pair, margin, *provenance[pair.relation]) for _, pair, margin in worst]
 
 
-def of_results(directory: Path, cache: Path) -> list[FailureCase]:
+def of_results(directory: Path, cache: Path, only: Collection[str] | None = None) -> list[FailureCase]:
     """Return what :func:`violated` tells of a results directory, that of a campaign's cell included.
 
     A bag is taken to be what it is now, unless a campaign has noted what it was.
-    ``directory``: of a finished replay. ``cache``: SQLite file of the hashes of bags.
+    ``directory``: of a finished replay. ``cache``: SQLite file of the hashes of bags. ``only``: these pairs.
     Raises UsageError: it holds no replay, or a bag or relation of it is not there any more. MtError: it is damaged.
     """
     record = read_record(directory)
@@ -102,7 +107,7 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
 
     relations = {row["id"]: relation_of(row) for row in record["relations"] if row["check"] is not None}
     run = CaseSource(stack_name(record["stack"], request.faults), request.seed, relations, drive)
-    return violated(run, read_summary(directory), read_journal(directory / "result.jsonl"))
+    return violated(run, read_summary(directory), read_journal(directory / "result.jsonl"), only)
 
 
 def relation_of(words: Mapping[str, Any]) -> Relation:
@@ -114,6 +119,11 @@ def relation_of(words: Mapping[str, Any]) -> Relation:
         path = Path(place) / "relation.yaml"
         path.write_text(file_of(words), encoding="utf-8")
         return load_relation(str(path))
+
+
+def relation_of_case(case: FailureCase) -> Relation:
+    """Return the relation of a case. Raises UsageError: what it names is not there any more."""
+    return relation_of(json.loads(case.relation))
 
 
 def file_of(words: Mapping[str, Any]) -> str:
@@ -154,8 +164,11 @@ def _noted(directory: Path) -> dict[str, str]:
         return {drive.url: drive.sha256 for drive in store.plan().drives}
 
 
-def _steady(relation: Mapping[str, Any]) -> bool:
-    """Whether violations say something of the change: they stand out, or control and sham were never violated."""
+def steady(relation: Mapping[str, Any]) -> bool:
+    """Whether violations say something of the change: they stand out, or control and sham were never violated.
+
+    ``relation``: its row of a summary.
+    """
     background = sum(relation.get(arm, {}).get("violated", 0) for arm in ("control", "sham"))
     return relation.get("outcome") == RelationOutcome.FAIL.value or background == 0
 

@@ -12,7 +12,7 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.plugins import find
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Mutation
-from mt_nodes.runs.models.labelled_clouds import LabelledCloud
+from mt_nodes.runs.models.labelled_clouds import NOT_TOLD, LabelledCloud
 from mt_nodes.stacks.reference.cell_features import CellGrid
 from mt_nodes.stacks.reference.cell_objects import CATEGORY, CHANNELS, CLASS, CONFIDENCE, HEADING, HEIGHT, OFFSET
 
@@ -39,6 +39,15 @@ def cell_labels(cloud: LabelledCloud, grid: CellGrid) -> Floats:
     out[HEADING.start, cell], out[HEADING.start + 1, cell] = np.cos(cloud.yaw_rad[owner]), np.sin(cloud.yaw_rad[owner])
     out[HEIGHT, cell] = cloud.top_m[owner]
     return out.reshape(CHANNELS, grid.cells, grid.cells)
+
+
+def told_cells(cloud: LabelledCloud, grid: CellGrid) -> Floats:
+    """Return (cells, cells): 0 where a return is not known to be of an object or of none, and no object's is there."""
+    out = np.ones(grid.cells**2, dtype=np.float32)
+    cell = grid.cell_of(*cloud.points[cloud.owner == NOT_TOLD, :2].T)
+    out[cell[cell >= 0]] = 0.0
+    out[_owners(cloud, grid)[0]] = 1.0
+    return out.reshape(grid.cells, grid.cells)
 
 
 def _owners(cloud: LabelledCloud, grid: CellGrid) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.runs.models.cell_labels import augmented, cell_labels
+from mt_nodes.runs.models.added_samples import AddedSamples, cloud_of
+from mt_nodes.runs.models.cell_labels import augmented, cell_labels, told_cells
 from mt_nodes.runs.models.cnnseg_network import SlimCnnSeg
 from mt_nodes.runs.models.detector_recipes import SegmentationRecipe
 from mt_nodes.runs.models.detector_training import Cuts, DetectorTask
@@ -28,13 +29,15 @@ _CLASS_WEIGHT = (2.0, 1.0, 0.7, 3.0, 4.0)
 
 @dataclass(frozen=True)
 class SegmentationTask(DetectorTask[SegmentationRecipe]):
-    """Squares of features and labels (crops, 20, cells, cells) of clouds."""
+    """Squares of features, labels, and whether those are known (crops, 21, cells, cells), of clouds."""
 
     name = "cnnseg"
     ports = ("features", "cells")
     multiple = 16
 
     recipe: SegmentationRecipe
+    added: AddedSamples = field(default_factory=AddedSamples)
+    start: str = ""
 
     @property
     def side(self) -> tuple[str, int]:
@@ -49,8 +52,10 @@ class SegmentationTask(DetectorTask[SegmentationRecipe]):
         """Return the squares of a cloud."""
         recipe, grid = self.recipe, CellGrid()
         rng = generator(recipe.seed, "cnnseg_training", 0, index, "augmentation")
-        cloud = augmented(labelled_cloud(recipe.seed, index), rng)
-        both = np.concatenate([grid.features(cloud.points, INTENSITY_FULL_SCALE), cell_labels(cloud, grid)])
+        added = self.added.drawn(rng)
+        cloud = augmented(cloud_of(*added) if added else labelled_cloud(recipe.seed, index), rng)
+        features, told = grid.features(cloud.points, INTENSITY_FULL_SCALE), told_cells(cloud, grid)
+        both = np.concatenate([features, cell_labels(cloud, grid), told[None]])
         squares = np.stack([_square(both, recipe.crop_cells, rng) for _ in range(recipe.crops)])
         return (torch.from_numpy(squares),)
 
@@ -77,9 +82,9 @@ def _square(both: Floats, side: int, rng: np.random.Generator) -> Floats:
 
 def _losses(network: nn.Module, squares: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the parts of the loss; only cells with returns count, and for most parts only those of objects."""
-    features, target = squares[:, :FEATURES], squares[:, FEATURES:]
+    features, target, told = squares.split([FEATURES, CHANNELS, 1], dim=1)
     predicted = network(features)
-    occupied = features[:, OCCUPIED] > 0
+    occupied = (features[:, OCCUPIED] > 0) & (told[:, 0] > 0)
     of_object = (target[:, CATEGORY] > 0) & occupied
     weights = torch.tensor(_CLASS_WEIGHT, device=squares.device)
     weight = 1.0 + ((target[:, CLASS] * weights[:, None, None]).sum(dim=1) - 1.0) * of_object
@@ -91,7 +96,9 @@ def _losses(network: nn.Module, squares: torch.Tensor) -> dict[str, torch.Tensor
         return (heavy * huber(predicted_rows[:, what], right[:, what], reduction="none")).sum() / total
 
     def sure(channel: int) -> torch.Tensor:
-        return cross(predicted[:, channel][occupied], target[:, channel][occupied], weight[occupied])
+        known = (plane[occupied] for plane in (predicted[:, channel], target[:, channel], weight))
+        # Of squares of which nothing is known there is nothing to learn: their mean would be no number.
+        return cross(*known, reduction="sum") / occupied.sum().clamp(min=1)
 
     classes = cross(predicted_rows[:, CLASS], right[:, CLASS], reduction="none")
     return {

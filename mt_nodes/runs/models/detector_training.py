@@ -25,6 +25,7 @@ from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.runs.models.detector_recipes import PictureRecipe, SegmentationRecipe, StepReport
 from mt_nodes.runs.models.extra import device_of
+from mt_nodes.runs.models.starting_weights import freeze_statistics, start_from
 from mt_nodes.runs.models.torch_files import read_torch, write_torch
 
 METRICS = "metrics.jsonl"
@@ -55,6 +56,8 @@ class DetectorTask(ABC, Generic[Recipe]):
     unseen: ClassVar[int] = 0
 
     recipe: Recipe
+    #: Weights that the training begins with; empty: a network that has learned nothing.
+    start: str
 
     @property
     @abstractmethod
@@ -111,7 +114,10 @@ def train_detector(
     device_of(device)
     torch.set_num_threads(max(1, multiprocessing.cpu_count() - workers))  # the others make samples
     torch.manual_seed(task.recipe.seed)
-    network = task.network().to(device)
+    network = task.network()
+    if task.start:
+        start_from(network, task.start)
+    network = network.to(device)
     validation_cuts = [task.cuts(index, unseen=True) for index in range(task.unseen)]
     reports: list[StepReport] = []
     for report in _steps(network, task, device, workers):
@@ -132,7 +138,7 @@ def _steps(network: nn.Module, task: DetectorTask[Any], device: str, workers: in
     steps = recipe.samples * recipe.crops // recipe.batch
     optimiser = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.rate, total_steps=steps, pct_start=0.1)
-    network.train()
+    _train(network, task)
     sums: dict[str, float] = {}
     for step, cuts in zip(range(1, steps + 1), _batches(samples, recipe.batch, task.pool), strict=False):
         optimiser.zero_grad(set_to_none=True)
@@ -172,8 +178,14 @@ def _unseen_loss(network: nn.Module, task: DetectorTask[Any], validation_cuts: l
     network.eval()
     with torch.no_grad():
         parts = [task.losses(network, tuple(part.to(device) for part in cuts)) for cuts in validation_cuts]
-    network.train()
+    _train(network, task)
     return sum(float(value) for losses in parts for value in losses.values()) / len(parts)
+
+
+def _train(network: nn.Module, task: DetectorTask[Any]) -> None:
+    network.train()
+    if task.start:
+        freeze_statistics(network)
 
 
 def _write(out: Path, task: DetectorTask[Any], network: nn.Module | None, reports: list[StepReport]) -> None:

@@ -24,7 +24,8 @@ from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION, cast, returns_of
 Floats = npt.NDArray[np.float64]
 
 #: Ground, houses and plants.
-BACKGROUND = -1
+BACKGROUND, NOT_TOLD = -1, -2
+_NOT_TOLD_HERE = 65535
 _FIELDS = ("x", "y", "z", "intensity")
 _LAYOUT = np.dtype([*((name, "<f4") for name in _FIELDS), ("owner", "<u2")])
 
@@ -35,8 +36,10 @@ class LabelledCloud:
 
     Attributes:
         points: (N, 4) float32 x, y, z, intensity of 0..255.
-        owner: (N,) row of the object that a return is of, :data:`BACKGROUND` for the rest.
+        owner: (N,) row of the object that a return is of, :data:`BACKGROUND` for the rest, :data:`NOT_TOLD` where it is
+            not known whether there is an object.
         centre_m: (M, 2) of each object. top_m: (M,) of each, from the sensor. yaw_rad: (M,).
+        size_m: (M, 3) length, width, height.
         kind: (M,) place in :data:`CLASSES`.
         sensor_height_m: above the road.
     """
@@ -47,10 +50,12 @@ class LabelledCloud:
     top_m: Floats
     yaw_rad: Floats
     kind: npt.NDArray[np.int64]
+    size_m: Floats
     sensor_height_m: float
 
     def message(self, frame_id: str = "velodyne", raised_m: float = 0.0) -> Cloud:
-        """Return it as a message that bears the owners, too: row + 1, and 0 for the background.
+        """Return it as a message that bears the owners, too: row + 1, 0 for the background (and for what
+        a mutation adds), 65535 where that is not told.
 
         ``raised_m``: what is added to z, for a frame on the road.
         """
@@ -58,14 +63,15 @@ class LabelledCloud:
         for i, field in enumerate(_FIELDS):
             rows[field] = self.points[:, i]
         rows["z"] += np.float32(raised_m)
-        rows["owner"] = self.owner + 1
+        rows["owner"] = np.where(self.owner == NOT_TOLD, _NOT_TOLD_HERE, self.owner + 1)
         reading = SensorReading.known("/sensing/lidar/points", INTENSITY_CONVENTION)
         return Cloud("/sensing/lidar/points", 0, frame_id, rows).read_as(reading)
 
     def changed(self, message: Cloud) -> LabelledCloud:
         """Return it with the returns of a message that was made of :meth:`message`."""
         points = np.column_stack([message.points[field] for field in _FIELDS]).astype(np.float32)
-        return replace(self, points=points, owner=message.points["owner"].astype(np.int64) - 1)
+        owner = message.points["owner"].astype(np.int64)
+        return replace(self, points=points, owner=np.where(owner == _NOT_TOLD_HERE, NOT_TOLD, owner - 1))
 
 
 def labelled_cloud(seed: int, index: int) -> LabelledCloud:
@@ -88,7 +94,8 @@ def labelled_cloud(seed: int, index: int) -> LabelledCloud:
     low, high = (np.array([extreme(m.vertices_m[:, :2]) for m in parts]).reshape(-1, 2) for extreme in _EXTREMES)
     kinds = np.array([thing.kind for thing in things], dtype=np.int64)
     yaw = np.array([thing.yaw_rad for thing in things])
-    return LabelledCloud(points, owner, (low + high) / 2.0, top, yaw, kinds, height_m)
+    size = np.array([np.ptp(thing.mesh.vertices_m, axis=0) for thing in things]).reshape(-1, 3)
+    return LabelledCloud(points, owner, (low + high) / 2.0, top, yaw, kinds, size, height_m)
 
 
 _EXTREMES = (partial(np.min, axis=0), partial(np.max, axis=0))

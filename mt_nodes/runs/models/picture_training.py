@@ -6,13 +6,14 @@ Which cells are to say a box is decided by how well they say it already, as in T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import nn
 
 from mt_nodes.base.seeds import generator
+from mt_nodes.runs.models.added_samples import AddedSamples, picture_of
 from mt_nodes.runs.models.detector_recipes import PictureRecipe
 from mt_nodes.runs.models.detector_training import Cuts, DetectorTask
 from mt_nodes.runs.models.labelled_pictures import labelled_picture
@@ -38,6 +39,8 @@ class PictureTask(DetectorTask[PictureRecipe]):
     unseen = 24
 
     recipe: PictureRecipe
+    added: AddedSamples = field(default_factory=AddedSamples)
+    start: str = ""
 
     @property
     def side(self) -> tuple[str, int]:
@@ -53,7 +56,8 @@ class PictureTask(DetectorTask[PictureRecipe]):
         recipe = self.recipe
         seed = recipe.seed + 1_000_000 if unseen else recipe.seed
         rng = generator(seed, "picture_training", 0, index, "augmentation")
-        picture = augmented(labelled_picture(seed, index), rng)
+        added = None if unseen else self.added.drawn(rng)
+        picture = augmented(picture_of(*added) if added else labelled_picture(seed, index), rng)
         squares = [square(picture, recipe.crop_px, rng) for _ in range(recipe.crops)]
         pixels = np.stack([one.transpose(2, 0, 1) for one, _ in squares])
         return torch.from_numpy(pixels), torch.from_numpy(np.stack([objects for _, objects in squares]))
