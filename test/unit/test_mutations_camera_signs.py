@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -12,13 +12,17 @@ import pytest
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.seeds import generator
+from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.objects.ground_shadow import ground_around
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from, shot_of, with_object
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.relations.mutations.objects.picture_proof import sight_of
 from mt_nodes.relations.mutations.objects.post_added import LightAdded, SignAdded
+from mt_nodes.world.camera.depth import DepthMap
+from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.appearance import Surface
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
@@ -110,7 +114,7 @@ def test_one_lens_shines_in_its_colour(signal: str) -> None:
     made, (albedo, glow) = SIGNALS[signal], faces_of(signal)
     rows = np.flatnonzero((glow.max(axis=2) > 0.5).any(axis=1)) / glow.shape[0] * made.lenses
     assert int(rows.min()) == int(rows.max()) == made.row
-    red, green, blue = glow.reshape(-1, 3).max(axis=0)
+    red, green, blue = glow[glow.max(axis=2) > 0.5].mean(axis=0)
     assert {"red": red > 3 * green, "yellow": red > green > 3 * blue, "green": green > 2 * red}[made.colour]
     assert albedo.max() < 0.2
 
@@ -127,6 +131,36 @@ def test_what_shines_makes_no_difference_to_rays_but_to_cameras() -> None:
     assert red.first.clouds[0].raw.tobytes() == green.first.clouds[0].raw.tobytes()
     apart = np.abs(red.first.images[0].pixels.astype(int) - green.first.images[0].pixels.astype(int)).max(axis=2)
     assert (apart > 60).sum() > 10
+
+
+def test_a_lit_lens_blooms_over_its_housing_and_a_dark_one_does_not() -> None:
+    (red, _), (dark, _) = (derive(LightAdded(kind=kind, **NEAR)) for kind in ("red", DARK))
+    lit, unlit = (one.first.images[0].pixels.astype(int) for one in (red, dark))
+    apart = lit - unlit
+    lens, around = lit.max(axis=2) > 200, (apart.max(axis=2) > 8) & (lit.max(axis=2) < 200)
+    lens &= apart.max(axis=2) > 100
+    assert lens.any() and around.sum() > lens.sum()
+    assert apart[around].min() >= 0  # light is added, none is taken
+    rows, columns = np.nonzero(lens)
+    far = np.hypot(*(np.indices(lens.shape) - np.array([rows.mean(), columns.mean()])[:, None, None]))
+    near, farther = (apart[around & (far > a) & (far <= b)].max(axis=1).mean() for a, b in ((0, 8), (8, 40)))
+    assert near > farther
+
+
+def test_ground_that_something_hides_says_nothing_of_the_light_there() -> None:
+    """Feet 10 m ahead, behind a wall 6 m away that fills the left half of the picture; the road is lighter than it."""
+    camera = CameraModel(640, 480, np.array([[500.0, 0, 319.5], [0, 500.0, 239.5], [0, 0, 1]]), np.zeros(0))
+    pose = np.array([[0.0, -1, 0, 0.3], [0, 0, -1, 1.6], [1, 0, 0, 10.0], [0, 0, 0, 1]])
+    pixels = np.full((480, 640, 3), 200, np.uint8)
+    pixels[:, :320] = 20
+    range_m = np.full((480, 640), 1e3, np.float32)
+    range_m[:, :320] = 6.0
+    feet_m = np.array([[-0.2, -0.2], [0.2, 0.2]])
+    light = partial(ground_around, Picture(pixels, "rgb"), camera, feet_m, pose, 0.2)
+    assert light(depth=DepthMap.known(range_m, 1)) == pytest.approx([(200 / 255) ** 2.2] * 3)
+    assert light() == pytest.approx([(20 / 255) ** 2.2] * 3)
+    range_m[:] = 6.0  # all is hidden: the picture's lowest rows are all there is
+    assert light(depth=DepthMap.known(range_m, 1)) == pytest.approx([(20 / 255) ** 2.2] * 3)
 
 
 def test_meshes_stand_on_the_ground() -> None:
