@@ -18,6 +18,7 @@ from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.plan import MOST_DRAWS
 from mt_nodes.engine.recorder import ExecutedPair, Progress, Recorder
 from mt_nodes.engine.summary.explored import CHANCE, judged_cells, kinds_of, violated_cells
 from mt_nodes.relations.pipeline import DerivedFollowup
@@ -36,17 +37,21 @@ Frame = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class ExplorationArm:
-    """What a pair is chosen from: a relation, on frames of one drive or of all, in an order of chance."""
+    """What a pair is chosen from: a relation, on frames of one drive or of all, in an order of chance.
 
-    relation: Relation
+    ``weather``: that the relation makes. ``draws``: of each frame, at most.
+    """
+
+    relation: str
     weather: str
     frames: tuple[Frame, ...]
+    draws: int = MOST_DRAWS
 
     def pairs(self) -> Iterator[Pair]:
         """Yield its pairs: every frame once, then with the next draw."""
-        for draw in itertools.count():
+        for draw in range(self.draws):
             for episode, index in self.frames:
-                yield Pair(episode, index, self.relation.id, str(draw))
+                yield Pair(episode, index, self.relation, str(draw))
 
     def items(self, line: Mapping[str, Any]) -> dict[Hashable, float]:
         """Return what a verdict line has found: kinds of violations, and cells of the domain."""
@@ -92,14 +97,23 @@ class PairChoice:
         self._found = Discovery(len(arms))
         self._drawn = generator(seed, "explore", 0, None, "arms")
         self._unplayed = self._drawn.permutation(len(arms)).tolist()
+        self._open = list(range(len(arms)))
 
-    def next(self) -> tuple[int, Pair]:
-        """Return the number of an arm, and its next pair; each arm has one before any has two, unless by chance."""
+    def __iter__(self) -> Iterator[tuple[int, Pair]]:
+        """Yield the number of an arm and its next pair, until all are used up; :meth:`take` what came of it."""
+        while self._open:
+            number = self._next_arm()
+            pair = next(self._left[number], None)
+            if pair is None:
+                self._open.remove(number)
+            else:
+                yield number, pair
+
+    def _next_arm(self) -> int:
+        """Return the number of an arm; each has one pair before any has two, unless by chance."""
         if self._by == CHANCE:
-            number = int(self._drawn.integers(len(self._arms)))
-        else:
-            number = self._unplayed.pop() if self._unplayed else self._found.choose(range(len(self._arms)))
-        return number, next(self._left[number])
+            return int(self._drawn.choice(self._open))
+        return self._unplayed.pop() if self._unplayed else self._found.choose(self._open)
 
     def take(self, number: int, line: Mapping[str, Any]) -> None:
         """Take in the verdict line of the pair of an arm; an empty one has found nothing."""
@@ -131,10 +145,9 @@ class Exploration:
     def _choose(self, arms: Sequence[ExplorationArm], bench: ReplayBench) -> None:
         choice = PairChoice(arms, self._run.request.explore_by, self._run.request.seed)
         known = {line["pair"]: line for line in read_journal(self._run.out / "result.jsonl") if "pair" in line}
-        for _ in range(self._schedule.chosen):
-            number, pair = choice.next()
+        for number, pair in itertools.islice(choice, self._schedule.chosen):
             line = known.get(str(pair)) if self._recorder.done(pair) else None
-            choice.take(number, line or self._played(bench, arms[number].relation, pair))
+            choice.take(number, line or self._played(bench, pair))
 
     def _needed(self, bundle: Bundle) -> bool:
         frames = self._schedule.frames[bundle.episode]
@@ -143,13 +156,13 @@ class Exploration:
     def _tape(self, frames: Sequence[Frame]) -> Episode:
         return lambda: (self._bundles[frame] for frame in frames)
 
-    def _played(self, bench: ReplayBench, relation: Relation, pair: Pair) -> Mapping[str, Any]:
+    def _played(self, bench: ReplayBench, pair: Pair) -> Mapping[str, Any]:
         """Play a pair; return its verdict line, nothing where it has none."""
-        index = pair.bundle or 0
+        index, suite = pair.bundle or 0, self._run.suite
         frames = [f for i in range(index - self._back, index + 1) if (f := (pair.episode, i)) in self._bundles]
         settings = replace(
             self._run.settings,
-            suite=replace(self._run.suite, relations=(relation,)),
+            suite=replace(suite, relations=tuple(r for r in suite.relations if r.id == pair.relation)),
             schedule=FirstPairs([pair], remembers=False),
             draws=int(pair.draw) + 1,
         )
@@ -163,9 +176,14 @@ def arms_of(run: Run, frames: Sequence[Frame]) -> list[ExplorationArm]:
     episodes = list(dict.fromkeys(episode for episode, _ in frames))
     apart = wanted >= PAIRS_PER_ARM * len(relations) * len(episodes)
     groups = [[f for f in frames if f[0] == e] for e in episodes] if apart else [list(frames)] * bool(frames)
-    arms = []
-    for relation, (number, group) in itertools.product(relations, enumerate(groups)):
-        order = generator(run.request.seed, relation.id, number, None, "explore").permutation(len(group))
-        changes = weather([name_of(type(mutation)) for mutation in relation.mutate])
-        arms.append(ExplorationArm(relation, changes, tuple(group[i] for i in order)))
-    return arms
+    return [
+        explored_arm(relation, group, run.request.seed, number)
+        for relation, (number, group) in itertools.product(relations, enumerate(groups))
+    ]
+
+
+def explored_arm(relation: Relation, frames: Sequence[Frame], seed: int, number: int = 0) -> ExplorationArm:
+    """Return the arm of a relation on frames, in an order by a seed and the ``number`` of the group of frames."""
+    order = generator(seed, relation.id, number, None, "explore").permutation(len(frames))
+    changes = weather([name_of(type(mutation)) for mutation in relation.mutate])
+    return ExplorationArm(relation.id, changes, tuple(frames[i] for i in order))
