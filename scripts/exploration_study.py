@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.stats.effect_size import effect_size
 from mt_nodes.cli.main import main as mt
 from mt_nodes.data.bags.bundles import write_bundles
@@ -42,7 +43,7 @@ def judged(place: Path, args: argparse.Namespace) -> Lines:
     words = ["--relations", args.relations, "--draws", str(args.draws), "--transport", "inprocess"]
     faults = [word for name in args.fault for word in ("--fault", name)]
     where = ["--resume", str(out)] if (out / "run.json").exists() else [*map(str, drives), "--out", str(out)]
-    if not (out / "summary.json").exists():
+    if not (out / "summary.json").exists() or read_result(out / "summary.json")["interrupted"]:
         mt(["replay", *where, *([] if "--resume" in where else ["--stack", args.stack, *words, *faults])])
     lines = (line for line in read_journal(out / "result.jsonl") if line["type"] == "verdict")
     return {line["pair"]: line for line in lines if "@" not in line["pair"]}
