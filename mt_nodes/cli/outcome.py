@@ -17,6 +17,7 @@ from mt_nodes.engine.next_steps import NextStep, next_steps
 from mt_nodes.engine.run_record import FILE, read_record
 from mt_nodes.engine.summary.claim_sums import claim_lines
 from mt_nodes.engine.summary.deaths import place_of
+from mt_nodes.engine.summary.explored import explored_words, kind_words
 from mt_nodes.engine.summary.headline import headline
 from mt_nodes.engine.summary.oracle_sums import oracle_lines
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
@@ -24,6 +25,8 @@ from mt_nodes.engine.summary.summary import WARNING as UNSTAMPED
 from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
 from mt_nodes.engine.used_intensities import read_used_intensities
 
+#: Kinds of violations that are printed of an exploration.
+KINDS_SHOWN = 12
 #: Names of relations that were left out for one reason that are printed; run.json has all.
 NAMES_LEFT_OUT = 6
 COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "gained", "control", "sham")
@@ -44,6 +47,8 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     if summary.get("unstamped"):
         paragraph(UNSTAMPED)
     print_waivers(summary)
+    if found := summary.get("explored"):
+        _print_explored(found)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
     paragraph(f"{counted(summary['offered'], 'pair')} offered: {totals or 'none'}")
     for line in over_all(summary["relations"].values()):
@@ -69,6 +74,17 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     paragraph(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
     print_next(out, summary)
+
+
+def _print_explored(found: Mapping[str, Any]) -> None:
+    """Print how many kinds of violations an exploration found, and those that it found first."""
+    paragraph(explored_words(found))
+    shown = found["kinds"][:KINDS_SHOWN]
+    if shown:
+        rows = [(k["relation"], kind_words(k), str(k["pairs"]), k["first"]) for k in shown]
+        table(("violated", "kind", "pairs", "first seen in"), rows, right=("pairs",))
+    if left := len(found["kinds"]) - len(shown):
+        paragraph(f"and {counted(left, 'kind')} more, see the report, or explored in summary.json")
 
 
 def _left_out(out: Path) -> Mapping[str, str]:

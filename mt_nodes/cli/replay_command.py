@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     add_fields(parser, request, "cases", "stack", "stack_settings", "mode", "pace", "rate", "transport", "limit")
     add_fields(parser, request, "seed", "faults", "topics", "qos", "draws", "most_evidence", "transforms", "waivers")
+    add_fields(parser, request, "explore", "explore_by")
     failures = "judge first what failed before, and store what fails now; without a BAG: replay the stored cases only"
     add("--failures", action="store_true", help=failures)
     add("--failures-file", type=Path, metavar="FILE", help="database of --failures (default mt_failures.sqlite)")

@@ -17,6 +17,7 @@ from mt_nodes.base.params import Param, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.processes import Process, filled
 from mt_nodes.data.datasets.dataset_name import RECORDING_HELP
+from mt_nodes.engine.summary.explored import EXPLORE_BY, NEW_KINDS
 from mt_nodes.relations.default_relations import DEFAULT, RELATION_WORDS
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ PACES = ("lockstep", "realtime")
 TRANSPORTS = ("ros", "inprocess")
 #: The paper drew 1,000; every draw of every frame is kept in memory as a pair.
 MOST_DRAWS = 100_000
+#: What was found is kept in memory.
+MOST_EXPLORED = 1_000_000
 #: What writing the summary and the report of an interrupted run may take.
 REPORT_S = 20.0
 #: The node that carries out a run beside a live stack.
@@ -60,6 +63,12 @@ class ReplayRequest(PlainData):
     qos: str = param("", help="YAML file with QoS profiles by topic, in rosbag2's format for overrides")
     draws: int = param(1, low=1, high=MOST_DRAWS, help="follow-ups per relation and bundle")
     rate: float = param(1.0, help="speed of the realtime pace")
+    explore: int | None = param(
+        None, low=1, high=MOST_EXPLORED, help="judge only N pairs, each chosen by what those before have found"
+    )
+    explore_by: str = param(
+        NEW_KINDS, help=f"choose where most new kinds of violation are expected, or evenly: {', '.join(EXPLORE_BY)}"
+    )
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
     waivers: str = param("", help="YAML file with known violations that are accepted for now")
     cases: str = param("", help="YAML file of cases from `mt rules match --plan`, in place of relations")

@@ -25,6 +25,9 @@ class Schedule:
     ``cases``: with ids of relations in place of names of files; none: everything is offered on every bundle.
     """
 
+    #: Pairs that are chosen while the run goes on, beside what is offered on every bundle.
+    chosen = 0
+
     def __init__(self, cases: Sequence[PlannedCase] = ()) -> None:
         self._all = not cases
         self._drawn = tuple(dict.fromkeys((case.relation, case.draw) for case in cases if case.relation))

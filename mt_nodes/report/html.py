@@ -24,6 +24,7 @@ from mt_nodes.engine.next_steps import next_steps
 from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.summary.deaths import place_of
+from mt_nodes.engine.summary.explored import explored_words, kind_words
 from mt_nodes.engine.summary.headline import Headline, headline
 from mt_nodes.engine.summary.oracle_sums import oracle_lines
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
@@ -35,6 +36,7 @@ from mt_nodes.report import episodes, pair_views, scripts
 from mt_nodes.report.beside import beside
 from mt_nodes.report.blame_svg import blames_html
 from mt_nodes.report.coverage.coverage_view import coverage_html
+from mt_nodes.report.coverage.discovery_curve import discovery_curve
 from mt_nodes.report.journal_contents import JournalContents, read_contents
 from mt_nodes.report.packed_pairs import arm_of, packed_pairs
 from mt_nodes.report.published_tables import read_experiment, tabulate
@@ -108,6 +110,7 @@ def write_report(
         "scripts": scripts.of_report(drives=bool(driven), pairs=bool(journal.rows)),
         "counted": counted,
         "oracle_lines": oracle_lines,
+        "explored": _explored(summary.get("explored")),
     }
     path = results_dir / "report.html"
     page = environment().get_template("report.html.j2").render(**context, parts=list(_parts(context)))
@@ -121,6 +124,14 @@ def _headline(summary: Mapping[str, Any], shrunk: Mapping[str, Any] | None) -> H
     return found if shrunk is None else replace(shrunk_headline(shrunk), relation=found.relation, pair=found.pair)
 
 
+def _explored(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what the page tells of an exploration: a sentence, how many kinds were known when, and all kinds."""
+    if found is None:
+        return None
+    rows = [{**kind, "what": kind_words(kind)} for kind in found["kinds"]]
+    return {"words": explored_words(found), "curve": discovery_curve(found) if rows else "", "kinds": rows}
+
+
 def _worst_first(relations: Mapping[str, Any], first: str) -> dict[str, Any]:
     """Return the relations by their outcomes, that of the headline first."""
     order = ("FAIL", "UNSTABLE", "INCONCLUSIVE", "PASS")
@@ -132,6 +143,8 @@ def _parts(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield ("shrunk", "Reduction") if context["shrunk"] else ("relations", "Relations")
     if context["summary"].get("claims"):
         yield "claims", "Claims"
+    if context["explored"]:
+        yield "explored", "Kinds found"
     if not context["front_drive"] and len(context["pictured"]) > 1:
         yield "more", "More violations"
     if context["blames"]:

@@ -11,6 +11,9 @@ from mt_nodes.base.stats.intervals import ALPHA
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome, RelationOutcome
 
+#: Why no test counts where pairs were chosen by what was found.
+CHOSEN = "more was judged where violations were found, so no test counts; a replay without --explore decides"
+
 
 @dataclass(frozen=True)
 class PairTally:
@@ -37,6 +40,7 @@ class RelationEvidence:
         tolerated_rate: share of violated pairs that an ``expected`` relation allows, None where it states none.
         upper: upper end of the 95 % interval of that share, None where nothing was decided.
         alpha: below this a p-value counts.
+        biased: whether pairs were chosen by what others had come to, so that no rate and no test counts.
     """
 
     kind: str
@@ -57,6 +61,7 @@ class RelationEvidence:
     upper: float | None = None
     alpha: float = ALPHA
     unit: str = "frame"
+    biased: bool = False
 
     @property
     def least(self) -> int:
@@ -82,13 +87,13 @@ class RelationEvidence:
     @property
     def tolerable(self) -> bool:
         """Whether the relation states how many violations it allows, and there are surely no more."""
-        if self.tolerated_rate is None or self.upper is None or self.kind != "expected" or self.noisy:
+        if self.tolerated_rate is None or self.upper is None or self.kind != "expected" or self.noisy or self.biased:
             return False
         return self.upper <= self.tolerated_rate
 
     def below(self, p: float | None) -> bool:
         """Whether a p-value counts."""
-        return p is not None and p < self.alpha
+        return p is not None and p < self.alpha and not self.biased
 
 
 def relation_outcome(e: RelationEvidence) -> tuple[RelationOutcome, str]:
@@ -99,6 +104,8 @@ def relation_outcome(e: RelationEvidence) -> tuple[RelationOutcome, str]:
     stack gained has no part in it.
     """
     violated, background = _violated(e.pairs.violated), _background(e)
+    if e.noisy and e.biased:
+        return RelationOutcome.UNSTABLE, f"{violated}, beside {background}; {CHOSEN}"
     if e.noisy and not e.below(e.p_background):
         tested = f"p = {_p(e.p_background)}, {e.test_background or e.test}"
         return RelationOutcome.UNSTABLE, f"{violated} {_do(e)} not exceed {background} ({tested})"
@@ -111,6 +118,8 @@ def relation_outcome(e: RelationEvidence) -> tuple[RelationOutcome, str]:
         return RelationOutcome.PASS, f"no violated pair in {e.pairs.decided} decided"
     if e.tolerable:
         return RelationOutcome.PASS, f"{violated}, {_p(e.upper)} of pairs at most, {e.tolerated_rate:g} tolerated"
+    if e.biased:
+        return RelationOutcome.INCONCLUSIVE, f"{violated} {_do(e)} not tell a rate: {CHOSEN}"
     tested = f"p = {_p(e.p)}, {e.test_alone}; adjusted p = {_p(e.p_adjusted)}, {e.test}"
     if e.test_alone in ("", e.test):
         tested = f"p = {_p(e.p)}, adjusted p = {_p(e.p_adjusted)}, {e.test}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mt_nodes.base import plugins
@@ -16,6 +16,7 @@ from mt_nodes.data.verdict import SCHEMA, Pair, RelationOutcome
 from mt_nodes.engine.summary.arm_sums import ArmSums, RelationSums, digits
 from mt_nodes.engine.summary.claim_sums import CLAIMS, ClaimSums
 from mt_nodes.engine.summary.deaths import Deaths, describe_deaths
+from mt_nodes.engine.summary.explored import Explored
 from mt_nodes.engine.summary.noise_floor import floor_of
 from mt_nodes.engine.summary.outcomes import RelationEvidence, exit_code, missing_input, relation_outcome
 from mt_nodes.engine.summary.score_range import ScoreRange
@@ -116,12 +117,15 @@ def summarise(
     Raises InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
     """
     deaths, scores, unstamped, worst, claims = Deaths(), ScoreRange(), Unstamped(), WorstPairs(), ClaimSums()
-    lines = claims.passing(worst.passing(unstamped.passing(scores.passing(deaths.passing(verdicts)))))
+    explored = Explored()
+    lines = explored.passing(claims.passing(worst.passing(unstamped.passing(scores.passing(deaths.passing(verdicts))))))
     sums = _added_up(lines, [r.id for r in relations], drive_by_drive)
     arms = [arm for each in sums.values() for arm in each.arms]
     outcomes = in_order(sum((arm.outcomes for arm in arms), Counter()))
     by_arrival = sum(arm.by_arrival for arm in arms)
     evidence = _evidence(sums, relations)
+    if explored.biased:
+        evidence = {name: replace(e, biased=True, more="", p=None, p_adjusted=None) for name, e in evidence.items()}
     ended = {r.id: deaths.weighed(r.id, *relation_outcome(evidence[r.id])) for r in relations}
     trouble = {
         **{"infrastructure": infrastructure, "interrupted": interrupted, "isolation": isolation, "usage": usage},
@@ -151,6 +155,7 @@ def summarise(
         "latency_ms": dict(latency_ms or {}),
         **({"scores": score_rows} if (score_rows := scores.plain()) else {}),
         **({"unstamped": True} if unstamped.plain else {}),
+        **({"explored": found} if (found := explored.plain) else {}),
     }
 
 
@@ -262,6 +267,7 @@ def _relation_plain(
         "kind": info.kind,
         "unit_of_input": evidence.unit,
         **sums.relation.plain(least_score),
+        **({"ci95": None, "ci95_method": None} if evidence.biased else {}),
         "control": sums.control.plain(),
         "sham": sums.sham.plain(),
         "p": digits(evidence.p),

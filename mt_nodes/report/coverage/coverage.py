@@ -17,13 +17,12 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import FILE as LEDGER
 from mt_nodes.engine.ledger import read_ledger
 from mt_nodes.engine.results_dirs import results_of
+from mt_nodes.engine.summary.explored import violated_cells
 
 #: All bearings; behind the ego vehicle at both ends.
 BEARINGS_DEG = tuple(range(-180, 180, BEARING_DEG))
 #: Smallest range of the maps, even if nothing was there.
 LEAST_RANGE_M = 40
-#: Rows [x, y, class] in a verdict's detail: the obstacles that a check names.
-_NAMED_AT = ("lost_at", "gained_at", "changed_at")
 #: Camera mutations that are weather or light, as all joint ones are.
 _LIGHT = ("dusk", "low_sun", "night")
 _VOLUMES = ("added", "removed", "occluded")
@@ -157,7 +156,7 @@ class CoverageCounter:
             self._undecided += 1
             return
         totals, detail, violated = self._weathers[weather], line.get("detail", {}), line["outcome"] == _VIOLATED
-        violated_in = _violated_cells(detail) if violated else set()
+        violated_in = violated_cells(detail) if violated else set()
         tried = set(cells_in(detail)) or volumes
         # A silent arm or a wrong command names no obstacle: then all cells of the pair are violated.
         violated_in = violated_in or (tried if violated else set())
@@ -169,12 +168,6 @@ class CoverageCounter:
             count = self._cells[CoverageCell(*place, label, weather)]
             count.tried += 1
             count.violated += (label, place) in violated_in
-
-
-def _violated_cells(detail: Mapping[str, Any]) -> set[tuple[str, Polar]]:
-    rows = [row for name in _NAMED_AT for row in detail.get(name, ())]
-    places = polar_of([row[:2] for row in rows]).tolist()
-    return {(str(row[2]), Polar(*place)) for row, place in zip(rows, places, strict=True)}
 
 
 def _followups(directory: Path) -> tuple[dict[str, str], dict[str, set[tuple[str, Polar]]]]:

@@ -26,6 +26,8 @@ from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Progress, Recorde
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.runs.replay.commands_file import CommandsFile
+from mt_nodes.runs.replay.exploration import Exploration
+from mt_nodes.runs.replay.explored_frames import ExploredFrames
 from mt_nodes.runs.replay.replay_run import Run
 
 Arms = tuple[Arm, Arm]
@@ -166,8 +168,10 @@ def in_process_arms(run: Run, ending: ExitStack) -> Arms:
     return callable_arm.in_process_arms(run.stack, run.inputs, run.request.mode, run.out, ending)
 
 
-def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack) -> Lockstep | Realtime:
+def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack) -> Lockstep | Realtime | Exploration:
     request, settings = run.request, run.settings
+    if isinstance(run.schedule, ExploredFrames):
+        return Exploration(run, recorder, progress)
     if request.pace == "realtime":
         return Realtime(settings, recorder, progress)
     if run.only is not None:

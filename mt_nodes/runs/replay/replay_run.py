@@ -23,7 +23,7 @@ from mt_nodes.data.scenes import in_scenes
 from mt_nodes.data.transforms import TransformTree, UnknownTransform, load_transforms
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.case_plan import FILE, CasePlan, write_cases
-from mt_nodes.engine.compatibility import check_needs, check_requirements, incompatibility, stack_for
+from mt_nodes.engine.compatibility import check_needs, check_requirements, stack_for
 from mt_nodes.engine.evidence_source import EvidenceSource
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.judging import Offer
@@ -34,6 +34,7 @@ from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import load_suite, sham_for
 from mt_nodes.runs.relation_choice import choose_relations
+from mt_nodes.runs.replay.explored_frames import ExploredFrames, check_exploration, replay_misfit
 from mt_nodes.runs.replay.planned_cases import plan_of, refuse_missing_frames, schedule_of
 from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
@@ -71,13 +72,13 @@ class Run(SuiteRun[ReplayRequest]):
         plan = plan_of(request, stack)
         if plan and not request.only:
             request = dataclasses.replace(request, relations=plan.relations)
-        over_topics = request.transport == "ros"
-        choice = choose_relations(
-            request.relations, functools.partial(incompatibility, stack=stack, over_topics=over_topics)
-        )
+        choice = choose_relations(request.relations, functools.partial(replay_misfit, request, stack))
         request = dataclasses.replace(request, relations=choice.relations)
         suite = load_suite(request.relations, sham_for(stack.inputs), stack.traits)
-        check_requirements(suite, stack, over_topics=over_topics)
+        check_requirements(suite, stack, over_topics=request.transport == "ros")
+        explores = bool(request.explore and not request.only)
+        if explores:
+            check_exploration(request, stack, suite.relations)
         if request.waivers:
             load_waivers(Path(request.waivers))
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
@@ -96,7 +97,8 @@ class Run(SuiteRun[ReplayRequest]):
             refuse_missing_frames(plan, request, sources)
         alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
         schedule = alone or schedule_of(plan)
-        return cls(request, out, stack, suite, sources, plan=plan, schedule=schedule, left_out=choice.left_out)
+        run = cls(request, out, stack, suite, sources, plan=plan, schedule=schedule, left_out=choice.left_out)
+        return dataclasses.replace(run, schedule=ExploredFrames.of(request, run._bundles)) if explores else run
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ReplayRequest:
@@ -146,8 +148,9 @@ class Run(SuiteRun[ReplayRequest]):
         """What is replayed, and how."""
         request = self.request
         first = {"first_episode": request.first_episode} if request.first_episode else {}
+        chosen = {"explore": request.explore, "explore_by": request.explore_by} if self.schedule.chosen else {}
         how = {"pace": request.pace, "transport": request.transport}
-        return {**how, "bags": list(request.bags), "limit": request.limit, **first}
+        return {**how, "bags": list(request.bags), "limit": request.limit, **first, **chosen}
 
     @property
     def condition(self) -> dict[str, Any]:
@@ -204,7 +207,11 @@ class Run(SuiteRun[ReplayRequest]):
     @property
     def bundles_to_come(self) -> int:
         """How many bundles the bags give."""
-        return sum(map(self._bundles_of, self.sources))
+        return sum(self._bundles.values())
+
+    @property
+    def _bundles(self) -> dict[int, int]:
+        return dict(enumerate(map(self._bundles_of, self.sources), self.request.first_episode))
 
     def _bundles_of(self, source: Source) -> int:
         first, end = self._span
@@ -214,10 +221,11 @@ class Run(SuiteRun[ReplayRequest]):
     @property
     def pairs_to_come(self) -> int:
         """How many verdicts a whole run owes."""
-        schedule, count = EVERYTHING if self.only else self.schedule, 0
-        for episode, source in enumerate(self.sources, self.request.first_episode):
+        schedule = EVERYTHING if self.only else self.schedule
+        count = schedule.chosen
+        for episode, played in self._bundles.items():
             for offer in self.offers:
-                whole, bundles = len(offer.sequences), schedule.count(offer, episode, self._bundles_of(source))
+                whole, bundles = len(offer.sequences), schedule.count(offer, episode, played)
                 count += bundles * (len(offer.judges) - whole) + whole
         return count
 
