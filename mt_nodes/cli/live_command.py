@@ -28,9 +28,8 @@ LATEST = Path("mt_results/latest")
 #: Time for a child process that imports ROS, finds the run and waits for its reply.
 CLIENT_TIMEOUT_S = 60.0
 
-EXAMPLES = """examples:
-  mt live --config live.yaml --set mode=twin --set segments.test_bundles=50
-  mt live --watch-only --config live.yaml --set watch.weather=rain   (docs/watching.md)
+EXAMPLES = """example: mt live --config live.yaml --set mode=twin --set segments.test_bundles=50
+         mt live --watch-only --config live.yaml --set watch.weather=rain
 
 while the run is in progress:
   mt live pause                                   for the run in mt_results/latest

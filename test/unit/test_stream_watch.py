@@ -25,14 +25,12 @@ from mt_nodes.relations.stream_checks.base import (
     WatchedInstant,
     nothing_watched,
 )
-from mt_nodes.report.watch_page import write_watch_page
 from mt_nodes.runs.live.settings import configured, watch_configured
 from mt_nodes.runs.watch.answer_join import AnswerJoin
 from mt_nodes.runs.watch.conditions_cells import ConditionCells, interval
 from mt_nodes.runs.watch.stream_watch import EventGroups, StreamWatch
 from mt_nodes.runs.watch.watch_files import bag_request
-from mt_nodes.runs.watch.watch_request import WatchRequest, named_checks, watch_settings
-from mt_nodes.runs.watch.watch_run import WatchRecord, WatchRun, watch_callable
+from mt_nodes.runs.watch.watch_request import named_checks, watch_settings
 from mt_nodes.stacks.stack import load_stack
 
 PERIOD_NS = 100_000_000
@@ -341,48 +339,3 @@ def test_one_configuration_serves_both_kinds_of_run(tmp_path: Path) -> None:
     file.write_text("{stack: reference_driver, watch: {wether: snow}}")
     with pytest.raises(UsageError, match="did you mean 'weather'"):
         configured(file, {})
-
-
-# --- a whole run, in this process
-
-
-@pytest.fixture(scope="module")
-def run_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from made_runs import sparse_drive
-
-    place = tmp_path_factory.mktemp("watch")
-    bag = sparse_drive(place / "bag", 8)
-    request = WatchRequest("reference_driver", "inprocess", (str(bag),), watch=watch_settings({"min_frames": 4}, ""))
-    run = WatchRun.create(request, str(place / "out"))
-    assert WatchRun.load(run.out).request == run.request
-    with WatchRecord(run) as record:
-        watch_callable(run, record, lambda frames, events: None)
-        record.finish()
-    return run.out
-
-
-def test_a_run_leaves_journal_summary_and_page(run_directory: Path) -> None:
-    page = write_watch_page(run_directory).read_text()
-    (run_directory / "report.html").unlink()
-    for name in ("commands_possible", "speed_within_limit"):
-        assert f"{name}: PASS" in page
-    assert "Not watched: cameras_agree" in page
-
-
-def test_the_page_is_made_from_the_journal_alone(run_directory: Path) -> None:
-    summary = (run_directory / "summary.json").read_text()
-    (run_directory / "summary.json").unlink()
-    page = write_watch_page(run_directory).read_text()
-    (run_directory / "summary.json").write_text(summary)
-    assert "Exit code 4: the run goes on, or ended without a summary" in page and "speed_within_limit: PASS" in page
-
-
-def test_a_run_that_never_began_has_a_page_that_says_so(run_directory: Path, tmp_path: Path) -> None:
-    first = (run_directory / "watch.jsonl").read_text().splitlines()[0]
-    (tmp_path / "watch.jsonl").write_text(f"{first}\n")
-    assert "0 inputs, 0 answered. Exit code 4" in write_watch_page(tmp_path).read_text()
-
-
-def test_a_directory_is_watched_into_once(run_directory: Path) -> None:
-    with pytest.raises(UsageError, match="use a new --out"):
-        WatchRecord(WatchRun.load(run_directory))

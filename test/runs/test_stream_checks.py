@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from mt_nodes.base import plugins
 from mt_nodes.base.params import build
+from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.messages import Bundle, CameraInfo
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
@@ -30,6 +32,7 @@ from mt_nodes.world.scene.lidar import hdl_64e
 from mt_nodes.world.scene.radar_model import front_radar
 
 FRAMES = 26
+KITTI = Path(__file__).parents[3] / "shared" / "data" / "kitti_drive"
 PERIOD_NS = 100_000_000
 
 
@@ -101,6 +104,16 @@ def victim(found: Detections) -> np.ndarray[Any, Any]:
 def test_tracks_of_an_honest_tracker_hold(name: str) -> None:
     watched, breached = judged(name, answers("reference_tracker"))
     assert watched > 10 and breached == 0
+
+
+def test_tracks_of_an_honest_tracker_hold_on_a_recorded_drive() -> None:
+    if not KITTI.exists():
+        pytest.skip(f"the recorded drive is not in {KITTI}")
+    host = CallableHost.make(load_stack("reference_tracker"))
+    with BagSource(KITTI, limit=16) as source:
+        instants = [WatchedInstant(bundle, host(bundle.clouds[0], bundle.transforms)) for bundle in source]
+    watched, breached = judged("tracks_do_not_blink", instants)
+    assert watched > 8 and breached == 0
 
 
 @pytest.mark.parametrize("missing", [1, 2])
