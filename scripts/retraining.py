@@ -159,7 +159,7 @@ def main() -> None:
     """Run all steps that are not done, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--streets", type=int, default=400, help="in which failing inputs are found")
+    parser.add_argument("--streets", type=int, default=473, help="in which failing inputs are found")
     parser.add_argument("--frames", type=int, default=500, help="that are exported at most")
     parser.add_argument("--replayed", type=int, default=60, help="of them that are replayed before and after")
     parser.add_argument("--clouds", type=int, default=480, help="of the training")
