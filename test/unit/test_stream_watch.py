@@ -292,6 +292,12 @@ def test_an_output_of_another_lap_answers_nothing() -> None:
     assert joined([*first, *second])[9:] == [(stamp, 2.0) for stamp in range(0, 1000, 100)]
 
 
+def test_answers_on_their_way_when_a_bag_begins_again_are_taken() -> None:
+    """With stamps from 9 s on, and 0 after them, nothing was given up for being seconds old."""
+    late = [("in", 9_900_000_000, None), ("in", 0, None), ("out", 9_900_000_000, 1.0), ("out", 0, 2.0)]
+    assert joined(late) == [(9_900_000_000, 1.0), (0, 2.0)]
+
+
 def test_boxes_of_further_cameras_come_beside() -> None:
     join = AnswerJoin(("control", "/right/boxes"), 1.0)
     boxes = ImageBoxes.none("right", 0)

@@ -19,6 +19,7 @@ MOST_WAITING, MOST_EARLY, MOST_AHEAD = 32, 64, 3
 @dataclass(eq=False)
 class _WaitingInput:
     bundle: Bundle
+    clock_ns: int
     parts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -35,11 +36,15 @@ class AnswerJoin:
         self._waiting: deque[_WaitingInput] = deque()
         #: Role, stamp and content of outputs that came before their input, and how many inputs came before them.
         self._early: deque[tuple[str, int, Any, int]] = deque()
-        self._inputs = 0
+        self._inputs = self._clock_ns = 0
+        self._last_ns: int | None = None
 
     def input(self, bundle: Bundle) -> Iterator[WatchedInstant]:
         """Take an input; yield what is ready."""
-        entry = _WaitingInput(bundle)
+        # Stamps that go back, as in a looped bag, take no time: what is on its way still comes.
+        self._clock_ns += max(0, bundle.stamp_ns - (self._last_ns or bundle.stamp_ns))
+        self._last_ns = bundle.stamp_ns
+        entry = _WaitingInput(bundle, self._clock_ns)
         # An output whose input was lost must not answer the input of that stamp in another lap of a looped bag.
         self._inputs += 1
         self._early = deque(each for each in self._early if self._inputs - each[3] <= MOST_AHEAD)
@@ -52,7 +57,8 @@ class AnswerJoin:
     def output(self, role: str, stamp_ns: int | None, part: Any) -> Iterator[WatchedInstant]:
         """Take an output; yield what is ready."""
         stamp_ns = None if self._by_arrival else stamp_ns
-        for entry in reversed(self._waiting):
+        # Of two laps with the same stamp the former was given first; what has no stamp answers the last input.
+        for entry in reversed(self._waiting) if stamp_ns is None else self._waiting:
             if stamp_ns in (None, entry.bundle.stamp_ns) and role not in entry.parts:
                 entry.parts[role] = part
                 break
@@ -71,7 +77,7 @@ class AnswerJoin:
     def _ready(self) -> Iterator[WatchedInstant]:
         while self._waiting:
             first, last = self._waiting[0], self._waiting[-1]
-            passed = abs(last.bundle.stamp_ns - first.bundle.stamp_ns) > self._wait_ns
+            passed = last.clock_ns - first.clock_ns > self._wait_ns
             if not (self._roles <= set(first.parts) or passed or len(self._waiting) > MOST_WAITING):
                 return
             yield self._instant(self._waiting.popleft())
