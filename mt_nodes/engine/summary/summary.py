@@ -18,7 +18,7 @@ from mt_nodes.engine.summary.claim_sums import CLAIMS, ClaimSums
 from mt_nodes.engine.summary.deaths import Deaths, describe_deaths
 from mt_nodes.engine.summary.explored import Explored
 from mt_nodes.engine.summary.noise_floor import floor_of
-from mt_nodes.engine.summary.outcomes import RelationEvidence, exit_code, missing_input, relation_outcome
+from mt_nodes.engine.summary.outcomes import CHOSEN, RelationEvidence, exit_code, missing_input, relation_outcome
 from mt_nodes.engine.summary.score_range import ScoreRange
 from mt_nodes.engine.summary.verdict_rows import Line, in_order, rows_by_arm
 from mt_nodes.engine.summary.worst_pairs import WorstPairs
@@ -125,7 +125,8 @@ def summarise(
     by_arrival = sum(arm.by_arrival for arm in arms)
     evidence = _evidence(sums, relations)
     if explored.biased:
-        evidence = {name: replace(e, biased=True, more="", p=None, p_adjusted=None) for name, e in evidence.items()}
+        untested: dict[str, Any] = {"biased": True, "more": "", "p": None, "p_adjusted": None, "test": CHOSEN}
+        evidence = {name: replace(e, **untested) for name, e in evidence.items()}
     ended = {r.id: deaths.weighed(r.id, *relation_outcome(evidence[r.id])) for r in relations}
     trouble = {
         **{"infrastructure": infrastructure, "interrupted": interrupted, "isolation": isolation, "usage": usage},
