@@ -114,7 +114,12 @@ def shares(before: DetectorScore, after: DetectorScore, names: Iterable[str]) ->
     for name in names:
         was, now = rows[before][name], rows[after][name]
         pairs = [(row.found, row.objects) for row in (was, now)]
-        yield {"what": f"{name}: found", "before": pairs[0], "after": pairs[1], "p": fisher_p(*pairs)}
+        yield {
+            "what": f"{'other' if name == 'unknown' else name}: found",
+            "before": pairs[0],
+            "after": pairs[1],
+            "p": fisher_p(*pairs),
+        }
 
 
 def table(rows: Iterable[dict[str, Any]]) -> str:
@@ -182,7 +187,7 @@ def main() -> None:
     once(out / "before/failures.json", *again, "--out", out / "before")
     weights = out / "retrained/cnnseg.onnx"
     train = ("models", "train-detector", "--start", "cnnseg_streets", "--add", out / "failing", "--clouds", args.clouds)
-    once(weights, *train, "--rate", 0.003, "--out", out / "retrained")
+    once(weights, *train, "--rate", 0.0015, "--out", out / "retrained")
     new = ("--set", f"params.weights={weights}")
     once(out / "after/failures.json", *again, *new, "--before", out / "before", "--out", out / "after")
     write_streets(out / "other_streets", OTHERS_SEED, args.others)
