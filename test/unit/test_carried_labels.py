@@ -98,6 +98,20 @@ def test_an_added_object_is_a_label_where_the_relation_demands_that_it_is_found(
     assert carried(ObjectFound(), said(NEAR), bundle(NEAR), added).origin == (LABELS,)
 
 
+def test_only_labels_say_that_the_rest_is_background_and_only_where_everything_is_labelled() -> None:
+    assert carried(ObstaclesKept(), said(NEAR), bundle(NEAR)).throughout
+    assert not carried(ObstaclesKept(), said(NEAR), bundle(NEAR), origin=SOURCE_OUTPUT).throughout
+    view = (((0.0, 0.0), (30.0, 0.0), (30.0, 30.0)),)
+    for effects, left in (
+        (Effects(), 1.0),
+        (Effects(output_transform=MIRROR, output_frame_id="base_link"), -1.0),
+    ):
+        found = carried_boxes(ObstaclesKept(), said(NEAR), LABELS, bundle(), bundle(NEAR), effects, view)
+        places = [(10.0, left * 5.0), (10.0, left * -5.0), (5.0, left * 8.0), (35.0, left * 5.0)]
+        assert found.zone is not None
+        assert [found.zone.contains(shapely.Point(*place)) for place in places] == [True, False, False, False]
+
+
 def test_objects_that_the_stack_was_not_sure_of_are_ignored_and_scores_stay() -> None:
     check = ObstaclesKept()
     high = check.thresholds.high

@@ -4,11 +4,13 @@
 Where an object is expected in the follow-up, and whether it may be demanded there, is what the relation's check knows
 already (:meth:`ObstacleComparison.compare`, :meth:`BoxCheck.compare`): labels are its demands, nothing else. So nothing
 that the mutation removed, hid or made doubtful becomes a label, and nothing outside the relation's keep zone. What is
-left over is *ignored*: a training should take it neither for an object nor for background.
+left over is *ignored*: a training should take it neither for an object nor for background. Nor is that background of
+which nobody has said what it is: what a stack missed in the source, and what lies outside the labelled area.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +32,8 @@ from mt_nodes.relations.checks.obstacles import ObstacleComparison, outlines_of
 #: Where a label comes from: labels of the recording, what the stack said of the source, an object that was added.
 LABELS, SOURCE_OUTPUT, ADDED_OBJECT = "labels", "source_output", "added_object"
 ORIGINS = (LABELS, SOURCE_OUTPUT)
+#: Corners (x, y) of areas.
+Outlines = Sequence[Sequence[tuple[float, float]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +43,25 @@ class CarriedLabels:
     Attributes:
         objects: boxes in space, or in a picture; scores are those of the stack, where it said the box.
         origin: (M,) of each. ignored: boxes of what is neither to be found nor wrong.
-        zone: outline, in the frame of the objects, within which everything is labelled; None: the whole picture.
+        zone: outline, in the frame of the objects, within which these are all labels; None: the whole picture.
+        throughout: whether what has no label there is background; not where a stack said the labels.
     """
 
     objects: Detections | ImageBoxes
     origin: tuple[str, ...]
     ignored: Detections | ImageBoxes
     zone: shapely.Geometry | None
+    throughout: bool
 
 
 def carried_boxes(
-    check: ObstacleComparison, said: Detections, origin: str, source: Bundle, followup: Bundle, effects: Effects
+    check: ObstacleComparison,
+    said: Detections,
+    origin: str,
+    source: Bundle,
+    followup: Bundle,
+    effects: Effects,
+    areas_m: Outlines | None = None,
 ) -> CarriedLabels:
     """Return the labels of a cloud.
 
@@ -59,6 +71,7 @@ def carried_boxes(
     Args:
         check: of the relation. said: objects of the source. origin: of these.
         source, followup: the two bundles. effects: of the mutation.
+        areas_m: outlines, in the frame of the objects, of what is labelled; None: everything.
 
     Raises:
         RegionUnavailable: the source does not say where the region is. UnknownTransform: a frame does not lead there.
@@ -73,11 +86,16 @@ def carried_boxes(
     objects = _joined(compared.source.take(kept), compared.added.take(claimed))
     origins = (origin,) * int(kept.sum()) + (ADDED_OBJECT,) * int(claimed.sum())
     ignored = _joined(compared.source.take(~kept), compared.added.take(~claimed))
-    zone = keep_zone(check, region, effects.carry(region.frame_id, source.transforms), source)
+    carry = effects.carry(region.frame_id, source.transforms)
+    zone = keep_zone(check, region, carry, source)
+    if areas_m is not None:
+        to_region = source.transforms.lookup(region.frame_id, said.frame_id)
+        labelled = shapely.union_all([shapely.Polygon(outline) for outline in areas_m])
+        zone = shapely.intersection(zone, _moved(labelled, to_region if carry is None else carry @ to_region))
     # What is shown in the place of a removed object, and behind it, was estimated.
     estimated = outlines_of((*effects.removed, *effects.revealed), region.frame_id, source)
     zone = shapely.difference(zone, shapely.union_all(estimated))
-    return CarriedLabels(objects, origins, ignored, zone)
+    return CarriedLabels(objects, origins, ignored, zone, origin == LABELS)
 
 
 def carried_image_boxes(
@@ -98,7 +116,7 @@ def carried_image_boxes(
     objects = _joined_boxes(compared.source.take(kept), compared.added.take(claimed))
     origins = (origin,) * int(kept.sum()) + (ADDED_OBJECT,) * int(claimed.sum())
     ignored = _joined_boxes(compared.source.take(~kept), compared.added.take(~claimed))
-    return CarriedLabels(objects, origins, ignored, None)
+    return CarriedLabels(objects, origins, ignored, None, origin == LABELS)
 
 
 def keep_zone(check: ObstacleComparison, region: Region, carry: Matrix | None, bundle: Bundle) -> shapely.Geometry:
@@ -113,8 +131,11 @@ def keep_zone(check: ObstacleComparison, region: Region, carry: Matrix | None, b
         zone = shapely.intersection(zone, shapely.Point(x, y).buffer(check.within_m))
     if carry is None:
         return zone
-    turn, shift = carry[:2, :2].ravel().tolist(), carry[:2, 3].tolist()
-    return shapely.intersection(zone, affinity.affine_transform(zone, [*turn, *shift]))
+    return shapely.intersection(zone, _moved(zone, carry))
+
+
+def _moved(area: shapely.Geometry, matrix: Matrix) -> shapely.Geometry:
+    return affinity.affine_transform(area, [*matrix[:2, :2].ravel().tolist(), *matrix[:2, 3].tolist()])
 
 
 def _with_returns(boxes: Detections, frame_id: str, followup: Bundle) -> npt.NDArray[np.bool_]:

@@ -59,7 +59,8 @@ class Export:
             "seed": frame.seed,
         }
         source = {"results": as_stored(str(frame.results)), "bag": as_stored(frame.bag), "sha256": frame.sha256}
-        self.frames.append({"frame": stem, **identity, **source, **about, "origins": origin})
+        row = {"frame": stem, **identity, **source, **about, "origins": origin}
+        self.frames.append({**row, "labelled_throughout": frame.labels.throughout})
 
 
 def write_export(

@@ -31,6 +31,7 @@ from mt_nodes.runs.export.carried_labels import (
     LABELS,
     SOURCE_OUTPUT,
     CarriedLabels,
+    Outlines,
     carried_boxes,
     carried_image_boxes,
 )
@@ -158,7 +159,7 @@ class ExportedPairs:
             role = "detections"
         else:
             raise LeftOut(f"its check does not say which objects a {_INPUT[self.sensor]} shows")
-        said, origin = self._said(place, pair, role, source)
+        said, origin, areas_m = self._said(place, pair, role, source)
         try:
             if isinstance(said, ImageBoxes) and isinstance(check, BoxCheck):
                 image = image_of(source, said)
@@ -168,30 +169,32 @@ class ExportedPairs:
                 image = next(one for one in bundle.images if one.topic == image.topic)
             else:
                 assert isinstance(check, ObstacleCheck) and isinstance(said, Detections)
-                labels = carried_boxes(check, said, origin, source, bundle, effects)
+                labels = carried_boxes(check, said, origin, source, bundle, effects, areas_m)
         except (RegionUnavailable, UnknownTransform) as error:
             raise LeftOut(str(error)) from error
         if not len(labels.objects) and origin == SOURCE_OUTPUT:
             raise LeftOut("the stack's output of the source has no object that is still to be found in the follow-up")
         return image, labels
 
-    def _said(self, place: Path, pair: Pair, role: str, source: Bundle) -> tuple[Detections | ImageBoxes, str]:
-        """Return the objects of the source, of the first origin that has any to say, and which that is."""
+    def _said(
+        self, place: Path, pair: Pair, role: str, source: Bundle
+    ) -> tuple[Detections | ImageBoxes, str, Outlines | None]:
+        """Return the objects of the source, of the first origin that has any to say, which that is, and where."""
         reasons = []
         for origin in self.preference:
             if origin == LABELS:
                 truth = source.truth
                 if truth is not None and role == "detections":
-                    return truth.objects, LABELS
+                    return truth.objects, LABELS, truth.areas_m
                 boxes = None if truth is None else labelled_image_boxes(source)
                 if boxes is not None:
-                    return boxes, LABELS
+                    return boxes, LABELS, None
                 reasons.append("the recording has no labels")
             else:
                 if not evidence_path(place, pair).is_file():
                     reasons.append("no evidence with the stack's output was kept")
                 elif (said := getattr(_output(place, pair), role)) is not None:
-                    return said, SOURCE_OUTPUT
+                    return said, SOURCE_OUTPUT, None
                 else:
                     reasons.append("the stack's output of the source is in messages that evidence is not read of")
         raise LeftOut(", and ".join(reasons))

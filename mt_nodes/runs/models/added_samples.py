@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Labelled frames in folders of KITTI's, COCO's or YOLO's layout, from which a detector learns beside streets.
 
-The manifest of `mt replay failures export` says where everything is labelled, and what is to be ignored. A folder
-without one is taken to be labelled throughout: of KITTI, within the view of camera 2.
+The manifest of `mt replay failures export` says where everything is labelled, and what is to be ignored. Where labels
+are what a stack said, nobody knows what the rest is: but for the road it is taken neither for an object nor for
+background, or a training would unlearn what the stack had missed. A folder without a manifest is taken to be labelled
+throughout: of KITTI, within the view of camera 2.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 import shapely
@@ -32,9 +35,11 @@ from mt_nodes.stacks.reference.cell_objects import CLASSES
 _MANIFEST = "manifest.json"
 #: Classes of data sets -> those of the reference detectors.
 _KINDS = {"bus": "truck", "trailer": "truck", "tram": "truck", "motorcycle": "cyclist", "bicycle": "cyclist"}
-#: A box stands on the road: returns so near to its lower side are the road's. Returns scatter around a box by noise.
+#: A box stands on the road: returns so near to its lower side may be the road's. Returns scatter around a box by noise.
 _ROAD_M, _AROUND_M = 0.15, 0.05
 _FULL_SCALE = 255.0
+#: What is so much above the lowest return of its neighbourhood, cells of this width and the eight around, is no road.
+_RISE_M, _NEIGHBOURHOOD_M = 0.3, 2.0
 
 
 @dataclass(frozen=True)
@@ -87,10 +92,12 @@ def cloud_of(folder: Path, stem: str) -> LabelledCloud:
     truth = ground_truth(boxes_of_lines(lines, calibration, str(labels)), calibration, size)
     objects = truth.objects
     owner = _owners(points, objects)
-    untold = (owner == BACKGROUND) & ~_inside(points, about, truth.areas_m)
+    doubtful = ~_inside(points, about, truth.areas_m)
+    if not _throughout(about):
+        doubtful |= _above_road(points)
     return LabelledCloud(
         points.astype(np.float32),
-        np.where(untold, NOT_TOLD, owner),
+        np.where((owner == BACKGROUND) & doubtful, NOT_TOLD, owner),
         objects.center_m[:, :2],
         objects.center_m[:, 2] + objects.size_m[:, 2] / 2.0,
         objects.yaw_rad,
@@ -102,9 +109,8 @@ def cloud_of(folder: Path, stem: str) -> LabelledCloud:
 
 def picture_of(folder: Path, number: str) -> LabelledPicture:
     """Return a picture with its boxes. Raises InfrastructureError: its file is damaged."""
-    import cv2
-
     one = _boxed(folder)[int(number)]
+    about = _manifest(folder).get(one.path.stem)
     pixels = cv2.imread(str(one.path))
     if pixels is None:
         raise InfrastructureError(f"{one.path}: cannot be read as a picture")
@@ -114,6 +120,10 @@ def picture_of(folder: Path, number: str) -> LabelledPicture:
     visible = (known & (np.arange(len(labels)) < len(one.boxes))).astype(np.float64)
     kind = [PICTURE_CLASSES.index(name) if name in PICTURE_CLASSES else 0 for name in labels]
     boxes = np.concatenate([one.boxes.box_px, one.ignored.box_px])
+    if not _throughout(about):  # all that no box has is ignored
+        height, width = pixels.shape[:2]
+        boxes = np.concatenate([boxes, [[-0.5, -0.5, width - 0.5, height - 0.5]]])
+        visible, kind = np.append(visible, 0.0), [*kind, 0]
     owner = np.full(pixels.shape[:2], -1, dtype=np.int64)
     return LabelledPicture(
         np.ascontiguousarray(pixels[..., ::-1]), boxes, np.array(kind, dtype=np.int64), visible, owner
@@ -121,10 +131,20 @@ def picture_of(folder: Path, number: str) -> LabelledPicture:
 
 
 def _owners(points: npt.NDArray[np.float32], objects: Detections) -> npt.NDArray[np.int64]:
-    """Return the row of the object (N,) whose box a point lies in, the smallest of several."""
+    """Return the row of the object (N,) whose box a point lies in, the smallest of several.
+
+    At a box's lower side returns are the road's or the object's: nobody knows, unless they are in another box.
+    """
     owner = np.full(len(points), BACKGROUND, dtype=np.int64)
-    for row in np.argsort(-objects.size_m.prod(axis=1), kind="stable").tolist():
-        owner[_in_box(points, objects.center_m[row], objects.size_m[row], float(objects.yaw_rad[row]), _ROAD_M)] = row
+
+    def within(row: int, above_m: float) -> npt.NDArray[np.bool_]:
+        return _in_box(points, objects.center_m[row], objects.size_m[row], float(objects.yaw_rad[row]), above_m)
+
+    rows = np.argsort(-objects.size_m.prod(axis=1), kind="stable").tolist()
+    for row in rows:
+        owner[within(row, 0.0)] = NOT_TOLD
+    for row in rows:
+        owner[within(row, _ROAD_M)] = row
     return owner
 
 
@@ -146,6 +166,23 @@ def _inside(points: Any, about: Mapping[str, Any] | None, areas_m: Any) -> npt.N
     for box in about["ignored"]:
         inside &= ~_in_box(points, box["center_m"], box["size_m"], box["yaw_rad"])
     return inside
+
+
+def _throughout(about: Mapping[str, Any] | None) -> bool:
+    """Return whether what has no label is background: not where nobody says so."""
+    return about is None or bool(about.get("labelled_throughout", False))
+
+
+def _above_road(points: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+    """Return which returns (N,) are not of the road."""
+    if not len(points):
+        return np.zeros(0, dtype=bool)
+    cell = np.floor(points[:, :2] / _NEIGHBOURHOOD_M).astype(np.int64)
+    row, column = (cell - cell.min(axis=0)).T
+    lowest = np.full((row.max() + 1, column.max() + 1), np.inf, dtype=np.float32)
+    np.minimum.at(lowest, (row, column), points[:, 2])
+    around = cv2.erode(lowest, np.ones((3, 3), np.uint8))
+    return np.asarray(points[:, 2] > around[row, column] + _RISE_M)
 
 
 def _kind(label: str) -> int:
