@@ -101,6 +101,8 @@ class CallableHost:
             answer = as_command(answer)
         self._refuse_boxes(answer)
         output = self._promised(as_output(answer, frame, lead.stamp_ns, self.stack.boxes))
+        if output.boxes is not None and output.boxes.frame_id == self.stack.points_frame:
+            output = replace(output, boxes=replace(output.boxes, frame_id=_picture_frame(sensor, frame)))
         if output.detections is not None:
             convention = (self.stack.boxes, self.stack.boxes_frame, transforms)
             output = replace(output, detections=by_centres(output.detections, *convention))
@@ -175,6 +177,12 @@ class CallableHost:
         from mt_nodes.data.images.codecs import decode  # imports OpenCV
 
         return decode(sensor).rgb8()
+
+
+def _picture_frame(sensor: Message | Mapping[str, Message], frame: str) -> str:
+    """Return the frame of the picture that boxes in one are in, which is never that of points."""
+    messages = sensor.values() if isinstance(sensor, Mapping) else (sensor,)
+    return next((message.frame_id for message in messages if isinstance(message, Image)), frame)
 
 
 @contextmanager

@@ -48,9 +48,10 @@ def drive() -> tuple[Bundle, ...]:
 
 
 @cache
-def answers(stack: str, *faults: str) -> tuple[WatchedInstant, ...]:
+def answers(stack: str, *faults: str, **params: float) -> tuple[WatchedInstant, ...]:
     """What a reference stack answers on the drive, which is watched as it comes."""
-    host = CallableHost.make(with_faults(load_stack(stack), faults))
+    loaded = load_stack(stack)
+    host = CallableHost.make(with_faults(replace(loaded, params={**loaded.params, **params}), faults))
     told = host.stack
     rows = []
     for bundle in drive():
@@ -151,6 +152,36 @@ def test_a_track_that_may_be_hidden_is_not_demanded() -> None:
     assert judged("tracks_do_not_blink", instants)[1] == 0
 
 
+def test_a_track_that_another_one_has_taken_in_is_not_missing() -> None:
+    """What was published in two parts, and is now in one, whose box has the returns of both."""
+
+    def joined(number: int, found: Detections) -> Detections:
+        if number != 15:
+            return found
+        taken = replace(found, track_id=np.where(victim(found), "900", found.track_id))
+        return replace(taken, size_m=taken.size_m + 0.5 * victim(found)[:, None])
+
+    assert judged("tracks_do_not_blink", tracked(answers("reference_tracker"), joined))[1] == 0
+
+
+def test_a_track_that_was_being_hidden_is_not_demanded() -> None:
+    """At last it had few returns, as many as now, but lately many: the tracker only went on with it."""
+
+    def blink(number: int, found: Detections) -> Detections:
+        return found.take(~victim(found)) if number == 15 else found
+
+    def thinned(instant: WatchedInstant) -> WatchedInstant:
+        [cloud] = instant.bundle.clouds
+        return replace(instant, bundle=replace(instant.bundle, clouds=(cloud.with_raw(cloud.raw[::3]),)))
+
+    instants = list(tracked(answers("reference_tracker"), blink))
+    assert judged("tracks_do_not_blink", instants)[1] == 1
+    instants[13:] = [thinned(each) for each in instants[13:]]
+    assert judged("tracks_do_not_blink", instants)[1] == 0
+    # It had no more for as long as is looked back at.
+    assert judged("tracks_do_not_blink", instants, recent_s=0.1)[1] == 1
+
+
 def test_a_track_that_is_away_for_long_has_left() -> None:
     def leave(number: int, found: Detections) -> Detections:
         return found.take(~victim(found)) if 12 <= number < 17 else found
@@ -180,6 +211,21 @@ def test_velocities_that_are_wrong_disagree_with_the_places() -> None:
     assert honest[0] > 10 and honest[1] == 0
     slow = answers("reference_perception", "time_from_point_count:points_per_s=1000000.0")
     assert judged("boxes_agree_with_ego_motion", slow, velocities="relative")[1] > 0
+
+
+def test_what_is_no_road_user_may_move_as_it_likes() -> None:
+    """Of a wall the part in sight changes; what counts is said, and nothing else passes for watched."""
+
+    def unknown(number: int, found: Detections) -> Detections:
+        ahead = np.where(victim(found), 7.0 * (number >= 18), 0.0)
+        label = np.where(victim(found), "unknown", found.label)
+        return replace(found, label=label, center_m=found.center_m + ahead[:, None] * [1.0, 0.0, 0.0])
+
+    instants = list(tracked(answers("reference_tracker"), unknown))
+    assert judged("boxes_agree_with_ego_motion", instants)[1] == 0
+    assert judged("boxes_agree_with_ego_motion", instants, ignored=[])[1] > 0
+    [found] = looks("boxes_agree_with_ego_motion", instants[-1:], ignored=["unknown", "car", "pedestrian", "cyclist"])
+    assert found.why == "no track of a class that counts"
 
 
 def test_without_ego_motion_nothing_is_watched() -> None:
@@ -299,11 +345,41 @@ def test_commands_of_an_honest_driver_are_possible() -> None:
         (speeds(10.0, 10.0, 8.0), "braking of 20.0"),
         (speeds(10.0, 10.5), "acceleration of 5.0"),
         (commands(Control(None, speed_mps=20.0, yaw_rate_radps=0.4)), "lateral acceleration of 8.0"),
-        (commands(*(Control(None, acceleration_mps2=value) for value in (2.0, -3.0))), "jerk of 50.0"),
+        (commands(*(Control(None, acceleration_mps2=value) for value in (0.0, -7.0))), "brakes put on of 70.0"),
+        (commands(*(Control(None, acceleration_mps2=value) for value in (-7.0, -2.0))), "jerk of 50.0"),
+        (commands(*(Control(None, acceleration_mps2=value) for value in (-1.5, 3.0))), "jerk of 45.0"),
     ],
 )
 def test_commands_that_no_vehicle_follows_are_found(given: list[WatchedInstant], what: str) -> None:
     assert what in looks("commands_possible", given)[-1].breaches[0].reason
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        # Brakes of 8 m/s² are full after 0.16 s, and the vehicle comes to a stand by them.
+        speeds(2.1, 2.1, 1.6, 0.8, 0.0, 0.0, 0.1),
+        # A bound that is met exactly, by speeds that are rounded.
+        commands(*(Control(None, speed_mps=round(value, 6)) for value in (5.0, 4.02000049))),
+    ],
+    ids=["emergency brake", "exactly the bound"],
+)
+def test_an_emergency_brake_is_possible(given: list[WatchedInstant]) -> None:
+    assert judged("commands_possible", given)[1] == 0
+
+
+def test_a_speed_that_is_a_target_may_step() -> None:
+    stepping = speeds(10.0, 4.0, 10.0)
+    assert judged("commands_possible", stepping)[1] == 2
+    assert judged("commands_possible", stepping, speeds="target") == (0, 0)
+    fast = commands(Control(None, speed_mps=20.0, yaw_rate_radps=0.4))
+    assert judged("commands_possible", fast, speeds="target") == (1, 1)
+
+
+def test_a_planted_fault_commands_what_is_impossible() -> None:
+    """Who takes over much too fast brakes fully: the honest driver eases off, the other one lets go at once."""
+    assert judged("commands_possible", answers("reference_driver", start_mps=20.0)) == (FRAMES, 0)
+    assert judged("commands_possible", answers("reference_driver", "brakes_on_or_off", start_mps=20.0))[1] > 0
 
 
 def test_speeds_above_the_limit_are_found() -> None:

@@ -26,12 +26,14 @@ from mt_nodes.relations.stream_checks.base import (
     WatchedInstant,
     nothing_watched,
 )
-from mt_nodes.relations.stream_checks.scene_facts import CalibratedCamera, camera_of, in_ego_frame
+from mt_nodes.relations.stream_checks.scene_facts import CalibratedCamera, camera_of, hidden_share, in_ego_frame
 
 Floats = npt.NDArray[np.float64]
 #: A disagreement about boxes that overlap so much is the same as in the instant before; about obstacles, so near.
 _SAME_IOU, _SAME_M = 0.3, 2.5
 _DEPTHS = 24
+#: So much of an obstacle may be behind a nearer one, for the camera to be asked for it.
+_HIDDEN = 0.2
 
 
 def _alike(a: tuple[str, Floats], b: tuple[str, Floats]) -> bool:
@@ -125,10 +127,11 @@ class _CamerasMemory(StreamMemory):
 class CameraAgreesWithLidar(StreamCheck):
     """An obstacle has a box in the image where it projects to, and a box an obstacle behind it.
 
-    Both are compared for the classes that both find (``classes``), of obstacles within ``within_m`` that are wholly in
-    the picture. Demanded are scores from ``score_high``, enough are ``score_low``. ``demand`` says which way: what the
-    LiDAR finds the camera finds (``boxes``), the reverse (``detections``), or ``both``. A disagreement counts once it
-    has lasted for ``for_s``.
+    Demanded is what is of the classes that both find (``classes``), within ``within_m``, wholly in the picture, and not
+    behind a nearer obstacle. Enough is an object of any class: a rider is a person for one and a cyclist for the other.
+    Demanded are scores from ``score_high``, enough are ``score_low``. ``demand`` says which way: what the LiDAR finds
+    the camera finds (``boxes``), the reverse (``detections``), or ``both``. A disagreement counts once it has lasted
+    for ``for_s``.
     """
 
     needs: ClassVar[tuple[tuple[str, ...], ...]] = (("boxes",), ("detections", "tracks"))
@@ -158,7 +161,7 @@ class _CameraLidarMemory(StreamMemory):
         detections = instant.output.detections if instant.output.detections is not None else instant.output.tracks
         if detections is None or not instant.boxes:
             return nothing_watched("no detections" if detections is None else "no boxes")
-        found = in_ego_frame(self._classed(detections), instant.bundle)
+        found = in_ego_frame(detections.take(detections.score >= self._check.score_low), instant.bundle)
         if isinstance(found, str):
             return nothing_watched(found)
         ranges: list[float | None] = []
@@ -168,7 +171,8 @@ class _CameraLidarMemory(StreamMemory):
             if isinstance(camera, str):
                 why = camera
                 continue
-            for range_m, key, text in self._compared(found, self._boxed(boxes), camera):
+            seen = boxes.take(boxes.finite & (boxes.score >= self._check.score_low))
+            for range_m, key, text in self._compared(found, seen, camera):
                 ranges.append(range_m)
                 if key is not None:
                     keys.append(key)
@@ -178,13 +182,6 @@ class _CameraLidarMemory(StreamMemory):
             for row, subject, since_ns in self._lasting.update(instant.stamp_ns, keys)
         ]
         return StreamFinding(tuple(ranges), tuple(breaches), "" if ranges else why)
-
-    def _classed(self, found: Detections) -> Detections:
-        return found.take((found.score >= self._check.score_low) & np.isin(found.label, self._check.classes))
-
-    def _boxed(self, boxes: ImageBoxes) -> ImageBoxes:
-        known = boxes.finite & (boxes.score >= self._check.score_low) & np.isin(boxes.label, self._check.classes)
-        return boxes.take(known)
 
     def _compared(
         self, found: Detections, boxes: ImageBoxes, camera: CalibratedCamera
@@ -198,6 +195,7 @@ class _CameraLidarMemory(StreamMemory):
         if check.demand != "detections":
             high = outlines[:, 3] - outlines[:, 1] >= check.least_px
             asked = wholly & (found.score >= check.score_high) & (range_m <= check.within_m) & high
+            asked &= np.isin(found.label, check.classes) & (hidden_share(outlines, range_m) <= _HIDDEN)
             for row in np.flatnonzero(asked):
                 agrees = bool((overlap[row] >= check.min_iou).any())
                 text = (
@@ -207,6 +205,7 @@ class _CameraLidarMemory(StreamMemory):
         if check.demand != "boxes":
             inside = camera.inside(boxes.box_px, check.margin_px) & (boxes.score >= check.score_high)
             inside &= boxes.box_px[:, 3] - boxes.box_px[:, 1] >= check.least_px
+            inside &= np.isin(boxes.label, check.classes)
             for row in np.flatnonzero(inside):
                 agrees = bool((overlap[:, row] >= check.min_iou).any())
                 text = f"a {boxes.label[row]} with a box in {boxes.frame_id} is no obstacle for the LiDAR"

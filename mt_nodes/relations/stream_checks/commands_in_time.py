@@ -19,6 +19,11 @@ from mt_nodes.relations.stream_checks.base import (
     nothing_watched,
 )
 
+#: A bound that is met exactly is not exceeded: speeds are rounded, and their differences divided by a short time.
+_MET_EXACTLY = 1.001
+#: Slower than this is standing.
+_STANDS_MPS = 0.05
+
 
 @dataclass(frozen=True)
 class SpeedWithinLimit(StreamCheck):
@@ -67,17 +72,38 @@ class CommandsPossible(StreamCheck):
 
     From one command to the next: the acceleration, as commanded or as the commanded speed changes; its change in time
     (jerk); the lateral acceleration, speed times commanded yaw rate. Changes need two commands, at most ``gap_s``
-    apart. The defaults are assumed: braking that tyres on a dry road allow, half of that otherwise, and the jerk of an
-    emergency brake that builds up in a fifth of a second.
+    apart. Brakes may be put on faster than anything else may change, because that can be an emergency; to let go of
+    them cannot. Who comes to a stand or leaves it has no jerk: there, the acceleration ends at once in any vehicle.
+    A speed that a controller below leads to, and not at once, is a target: say so by ``speeds``, or each step of it is
+    taken for an acceleration.
+
+    Bounds are those of what a vehicle can, not of comfort: ISO 15622:2018 has an ACC brake by at most 5 m/s² and with
+    5 m/s³, which an emergency must exceed. Full braking is that of dry asphalt, a friction coefficient of 1.
     """
 
     needs: ClassVar[tuple[tuple[str, ...], ...]] = (("control",),)
     because: ClassVar[str] = "A command that no vehicle can follow is a mistake, whatever stands ahead."
 
-    brake_mps2: float = param(8.0, low=0.1, high=50.0, unit="m/s²", help="strongest braking")
-    accelerate_mps2: float = param(4.0, low=0.1, high=50.0, unit="m/s²", help="strongest acceleration")
-    lateral_mps2: float = param(4.0, low=0.1, high=50.0, unit="m/s²", help="strongest acceleration to the side")
-    jerk_mps3: float = param(40.0, low=0.1, high=1000.0, unit="m/s³", help="largest change of acceleration")
+    speeds: str = param(
+        "profile",
+        choices=("profile", "target"),
+        help="a commanded speed is that of now, or one that is to be reached: changes of a target say nothing",
+    )
+    brake_mps2: float = param(
+        9.8, low=0.1, high=50.0, unit="m/s²", help="strongest braking; cars must reach 6.4 (UN R13-H)"
+    )
+    accelerate_mps2: float = param(
+        4.0, low=0.1, high=50.0, unit="m/s²", help="strongest acceleration; that of ISO 15622 below 5 m/s"
+    )
+    lateral_mps2: float = param(
+        4.0, low=0.1, high=50.0, unit="m/s²", help="strongest acceleration to the side; UN R79 and R157 allow 3"
+    )
+    jerk_mps3: float = param(
+        40.0, low=0.1, high=1000.0, unit="m/s³", help="largest change of acceleration; of full braking in 0.25 s"
+    )
+    brake_jerk_mps3: float = param(
+        65.0, low=0.1, high=1000.0, unit="m/s³", help="that of brakes put on; full in 0.15 s, assumed of fast boosters"
+    )
     gap_s: float = param(0.5, low=0.01, high=10.0, unit="s", help="commands farther apart are not compared")
 
     def begin(self) -> StreamMemory:
@@ -102,7 +128,7 @@ class _CommandMemory(StreamMemory):
                 name, None, round(value, 3), bound, unit, f"{name} of {value:.1f} {unit} is commanded", instant.stamp_ns
             )
             for name, value, bound, unit in known
-            if value > bound
+            if value > bound * _MET_EXACTLY
         )
         return StreamFinding((None,) if known else (), breaches, "" if known else "no command before to compare with")
 
@@ -112,12 +138,16 @@ class _CommandMemory(StreamMemory):
         seconds = (stamp_ns - then_ns) * 1e-9 if self._before is not None else np.inf
         if not 0.0 < seconds <= check.gap_s:
             seconds, speed, acceleration = np.inf, np.nan, np.nan
-        change = (control.speed_mps - speed) / seconds
+        change = (control.speed_mps - speed) / seconds if check.speeds == "profile" else np.nan
         now = control.acceleration_mps2 if np.isfinite(control.acceleration_mps2) else change
-        self._before = stamp_ns, control.speed_mps, now
+        # Of one who stands nothing tells how hard the brakes are on: what comes next is not compared with it.
+        stands = abs(control.speed_mps) < _STANDS_MPS
+        self._before = stamp_ns, control.speed_mps, np.nan if stands else now
+        jerk = np.nan if stands else (now - acceleration) / seconds
         return [
             ("braking", -now, check.brake_mps2, "m/s²"),
             ("acceleration", now, check.accelerate_mps2, "m/s²"),
             ("lateral acceleration", abs(control.speed_mps * control.yaw_rate_radps), check.lateral_mps2, "m/s²"),
-            ("jerk", abs(now - acceleration) / seconds, check.jerk_mps3, "m/s³"),
+            ("jerk of brakes put on", -jerk if now < 0.0 else np.nan, check.brake_jerk_mps3, "m/s³"),
+            ("jerk", jerk if now < 0.0 else abs(jerk), check.jerk_mps3, "m/s³"),
         ]

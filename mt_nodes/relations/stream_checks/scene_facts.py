@@ -44,30 +44,42 @@ def tracks_of(instant: WatchedInstant) -> Detections | str:
     return in_ego_frame(found.take(found.track_id != ""), instant.bundle)
 
 
-def returns_in(bundle: Bundle, center_m: Floats, size_m: Floats, yaw_rad: float) -> int | None:
-    """Count the LiDAR returns in a box of ``base_link``, without the ground; None where no cloud can tell."""
+def returns_in(
+    bundle: Bundle, center_m: Floats, size_m: Floats, yaw_rad: float, others: Detections | None = None
+) -> int | None:
+    """Count the LiDAR returns in a box of ``base_link``, without the ground; None where no cloud can tell.
+
+    ``others``: boxes in ``base_link`` whose returns do not count, because they are known to be theirs.
+    """
     count = None
     for cloud in bundle.known_clouds:
         try:
             to_cloud = bundle.transforms.lookup(cloud.frame_id, EGO_FRAME)
         except UnknownTransform:
             continue
-        count = (count or 0) + _inside(np.asarray(cloud.xyz), to_cloud, center_m, size_m, yaw_rad)
+        standing = _near(np.asarray(cloud.xyz), to_cloud, center_m, 0.5 * float(np.linalg.norm(size_m)))
+        inside = _in_box(standing, center_m, size_m, yaw_rad)
+        for row in range(0 if others is None else len(others)):
+            inside &= ~_in_box(standing, others.center_m[row], others.size_m[row], float(others.yaw_rad[row]))
+        count = (count or 0) + int(inside.sum())
     return count
 
 
-def _inside(xyz: npt.NDArray[np.floating], to_cloud: Matrix, center_m: Floats, size_m: Floats, yaw_rad: float) -> int:
-    center = move(to_cloud, center_m[None])[0]
-    reach = 0.5 * float(np.linalg.norm(size_m)) + _AROUND_M
-    # One pass over the cloud; the few points near the box are then compared with it exactly.
+def _near(xyz: npt.NDArray[np.floating], to_cloud: Matrix, center_m: Floats, half_m: float) -> Floats:
+    """Return the points (N, 3) around a place, in ``base_link``: one pass over the cloud; boxes compare these few."""
+    center, reach = move(to_cloud, center_m[None])[0], half_m + _AROUND_M
     near = xyz[(np.abs(xyz[:, 0] - center[0]) <= reach) & (np.abs(xyz[:, 1] - center[1]) <= reach)].astype(np.float64)
-    local = move(np.asarray(np.linalg.inv(to_cloud)), near) - center_m
-    c, s = np.cos(yaw_rad), np.sin(yaw_rad)
+    return move(np.asarray(np.linalg.inv(to_cloud)), near)
+
+
+def _in_box(points_m: Floats, center_m: Floats, size_m: Floats, yaw_rad: float) -> npt.NDArray[np.bool_]:
+    """Return which points (N, 3) lie in a box, or a little around it, above the ground."""
+    local, c, s = points_m - center_m, np.cos(yaw_rad), np.sin(yaw_rad)
     along, across = local[:, 0] * c + local[:, 1] * s, local[:, 1] * c - local[:, 0] * s
     half = 0.5 * size_m + _AROUND_M
     low = min(-0.5 * size_m[2] + _ABOVE_GROUND_M, 0.0)
-    inside = (np.abs(along) <= half[0]) & (np.abs(across) <= half[1]) & (local[:, 2] >= low) & (local[:, 2] <= half[2])
-    return int(inside.sum())
+    level = (local[:, 2] >= low) & (local[:, 2] <= half[2])
+    return np.asarray((np.abs(along) <= half[0]) & (np.abs(across) <= half[1]) & level)
 
 
 class CalibratedCamera:
@@ -112,6 +124,16 @@ class CalibratedCamera:
         edge = np.array([self.model.width - 1.0, self.model.height - 1.0]) - margin_px
         with np.errstate(invalid="ignore"):
             return np.asarray(((low >= margin_px) & (high <= edge)).all(axis=-1))
+
+
+def hidden_share(outlines: Floats, range_m: Floats) -> Floats:
+    """Return which share of each outline (M, 4) in px is behind one nearer outline, of all the one that hides most."""
+    known = np.nan_to_num(outlines)
+    both_low = np.maximum(known[:, None, :2], known[None, :, :2])
+    both_high = np.minimum(known[:, None, 2:], known[None, :, 2:])
+    own = np.maximum((known[:, 2:] - known[:, :2]).prod(axis=1), 1e-9)
+    share = np.clip(both_high - both_low, 0.0, None).prod(axis=2) / own[:, None]
+    return np.asarray(np.where(range_m[None, :] < range_m[:, None], share, 0.0).max(axis=1, initial=0.0))
 
 
 def camera_of(boxes: ImageBoxes, bundle: Bundle) -> CalibratedCamera | str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -36,8 +36,10 @@ class TracksDoNotBlink(StreamCheck):
 
     A track counts once it has been published for ``settled_s``, in the keep zone: ``keep_inset_m`` inside the region
     and within ``within_m`` of the ego. While it is missing, returns are counted in its last box, moved on at its last
-    speed. Where they are fewer than ``returns_share`` of those that it had, or than ``least_returns``, it may be
-    hidden, and nothing is demanded. It comes back under its own id, or as a new one within ``same_place_m`` of it.
+    speed. Those in the box of another track do not count: what is published in two parts and then in one has not
+    ceased to exist. Where they are fewer than ``returns_share`` of the most that it had in the last ``recent_s``, or
+    than ``least_returns``, it may be hidden, and nothing is demanded: a tracker goes on for a while with what is being
+    hidden. It comes back under its own id, or as a new one within ``same_place_m`` of it.
     Without a cloud nothing says that it is not hidden, so nothing is watched.
     """
 
@@ -54,6 +56,7 @@ class TracksDoNotBlink(StreamCheck):
         35.0, low=0.0, high=500.0, unit="m", help="the keep zone ends at this distance from the ego"
     )
     returns_share: float = param(0.6, low=0.0, high=1.0, help="of its returns that must still come from its place")
+    recent_s: float = param(1.0, low=0.0, high=10.0, unit="s", help="its returns are the most of so long before")
     least_returns: int = param(8, low=1, high=10_000, help="so many must come from its place")
     same_place_m: float = param(1.5, low=0.0, high=20.0, unit="m", help="a new id so near is the same object")
 
@@ -79,15 +82,27 @@ class TracksDoNotBlink(StreamCheck):
 
 @dataclass(eq=False)
 class _TrackSighting:
-    """One track: when it came, where it was last, its speed there, and instants in which it was missing since."""
+    """One track: when it came, where it was lately, its speed there, and instants in which it was missing since."""
 
     first_ns: int
-    last_ns: int
-    box: Detections
-    bundle: Bundle
+    #: Stamp, box and clouds, the oldest first; returns are counted once the track is missing.
+    seen: deque[tuple[int, Detections, Bundle]]
     speed_mps: Floats = field(default_factory=lambda: np.zeros(3))
     missing: int = 0
     returns: int | None = None
+
+    @property
+    def last_ns(self) -> int:
+        return self.seen[-1][0]
+
+    @property
+    def box(self) -> Detections:
+        return self.seen[-1][1]
+
+    def most_returns(self) -> int:
+        """Return how many it had at best; 0 where no cloud could tell."""
+        counts = [returns_in(b, box.center_m[0], box.size_m[0], float(box.yaw_rad[0])) for _, box, b in self.seen]
+        return max((count for count in counts if count is not None), default=0)
 
     def expected(self, stamp_ns: int) -> Floats:
         return np.asarray(self.box.center_m[0] + self.speed_mps * (stamp_ns - self.last_ns) * 1e-9)
@@ -108,7 +123,7 @@ class _BlinkMemory(StreamMemory):
         stamp_ns, names = instant.stamp_ns, tracks.track_id.tolist()
         rows = {name: row for row, name in enumerate(names) if kept[row]}
         breaches = self._returned(instant, tracks, rows)
-        self._miss(instant, set(names))
+        self._miss(instant, tracks)
         watched = []
         for name, row in rows.items():
             self._see(name, tracks.take(np.array([row])), instant)
@@ -124,8 +139,7 @@ class _BlinkMemory(StreamMemory):
             back = name if name in rows else self._at(before.expected(instant.stamp_ns), tracks, rows, new)
             if back is None:
                 continue
-            absent_s = (instant.stamp_ns - before.last_ns) * 1e-9
-            breaches.append(self._breach(before, name, back, absent_s))
+            breaches.append(self._breach(before, name, back, (instant.stamp_ns - before.last_ns) * 1e-9))
             del self._tracks[name]
             self._tracks[back] = before
             before.missing = 0
@@ -147,36 +161,36 @@ class _BlinkMemory(StreamMemory):
         )
         return Breach(back, range_m, round(absent_s, 3), 0.0, "s", reason, before.last_ns)
 
-    def _miss(self, instant: WatchedInstant, there: set[str]) -> None:
+    def _miss(self, instant: WatchedInstant, tracks: Detections) -> None:
         """Note who is missing; forget who may be hidden, has been away for too long, or is out of the zone."""
-        longest_ns = round(self._check.gap_s * 1e9) + _EPSILON_NS
-        for name, track in list(self._tracks.items()):
-            if name in there:
-                continue
+        longest_ns, there = round(self._check.gap_s * 1e9) + _EPSILON_NS, set(tracks.track_id.tolist())
+        for name, track in [(name, track) for name, track in self._tracks.items() if name not in there]:
             settled = track.last_ns - track.first_ns >= self._check.settled_s * 1e9
             age_ns = instant.stamp_ns - track.last_ns
-            if not settled or age_ns >= longest_ns or not self._in_sight(track, instant):
+            if not settled or age_ns >= longest_ns or not self._in_sight(track, instant, tracks):
                 del self._tracks[name]
                 continue
             track.missing += 1
 
-    def _in_sight(self, track: _TrackSighting, instant: WatchedInstant) -> bool:
-        """Tell whether the LiDAR still gets returns from where a track must be."""
+    def _in_sight(self, track: _TrackSighting, instant: WatchedInstant, tracks: Detections) -> bool:
+        """Tell whether the LiDAR still gets returns from where a track must be, which are no other track's."""
         size, yaw = track.box.size_m[0], float(track.box.yaw_rad[0])
-        before = returns_in(track.bundle, track.box.center_m[0], size, yaw)
-        now = returns_in(instant.bundle, track.expected(instant.stamp_ns), size, yaw)
-        if before is None or now is None:
+        track.returns = returns_in(instant.bundle, track.expected(instant.stamp_ns), size, yaw, tracks)
+        if track.returns is None or track.returns < self._check.least_returns:
             return False
-        track.returns = now
-        return now >= max(self._check.least_returns, self._check.returns_share * before)
+        return track.returns >= self._check.returns_share * track.most_returns()
 
     def _see(self, name: str, box: Detections, instant: WatchedInstant) -> None:
+        now = instant.stamp_ns, box, replace(instant.bundle, images=())
         before = self._tracks.get(name)
         if before is None:
-            self._tracks[name] = _TrackSighting(instant.stamp_ns, instant.stamp_ns, box, instant.bundle)
+            self._tracks[name] = _TrackSighting(instant.stamp_ns, deque([now]))
             return
         before.speed_mps = (box.center_m[0] - before.box.center_m[0]) / (1e-9 * (instant.stamp_ns - before.last_ns))
-        before.last_ns, before.box, before.bundle, before.missing = instant.stamp_ns, box, instant.bundle, 0
+        before.seen.append(now)
+        while instant.stamp_ns - before.seen[0][0] > self._check.recent_s * 1e9:
+            before.seen.popleft()
+        before.missing = 0
 
 
 @dataclass(frozen=True)
@@ -186,7 +200,9 @@ class BoxesAgreeWithEgoMotion(StreamCheck):
     The place of each track over the ground is compared with where it must be, from ``over_s`` before: by its own
     velocity where ``velocities`` says what that is relative to, else by its own way over the time before that, which is
     twice as uncertain. Allowed for are ``most_mps2``, ``slack_m`` for the middle of a box that comes into sight, and
-    half of what its size changed by. A box that does not move by the ego's motion stands in another world.
+    half of what its size changed by. A box that does not move by the ego's motion stands in another world. What is of
+    one of the classes ``ignored`` is not taken for a road user: of a hedge or a wall, other parts come into sight as
+    the ego passes, and the middle of what is seen moves without bound.
     """
 
     needs: ClassVar[tuple[tuple[str, ...], ...]] = (("tracks", "detections"),)
@@ -200,6 +216,7 @@ class BoxesAgreeWithEgoMotion(StreamCheck):
     most_mps2: float = param(10.0, low=0.1, high=50.0, unit="m/s²", help="what a road user accelerates at most")
     settled_s: float = param(1.0, low=0.0, high=60.0, unit="s", help="a track counts once it was there for so long")
     within_m: float = param(35.0, low=0.0, high=500.0, unit="m", help="tracks so near to the ego count")
+    ignored: tuple[str, ...] = param(("unknown",), help="classes that say nothing of how something may move")
 
     @property
     def bound_m(self) -> float:
@@ -231,9 +248,10 @@ class _MotionMemory(StreamMemory):
         self._ways: dict[str, Way] = {}
 
     def look(self, instant: WatchedInstant) -> StreamFinding:
-        tracks, motion = tracks_of(instant), instant.bundle.motion
-        if isinstance(tracks, str):
-            return nothing_watched(tracks)
+        found, motion = tracks_of(instant), instant.bundle.motion
+        if isinstance(found, str):
+            return nothing_watched(found)
+        tracks = found.take(~np.isin(found.label, self._check.ignored))
         if motion is None or motion.pose is None:
             reason = instant.bundle.track.reason if instant.bundle.track is not None else ""
             return nothing_watched(f"no ego motion{f': {reason}' if reason else ''}")
@@ -253,7 +271,8 @@ class _MotionMemory(StreamMemory):
                     breaches.append(self._breach(tracks, row, off, instant.stamp_ns))
             way.append(now)
         self._ways = ways
-        return StreamFinding(tuple(ranges), tuple(breaches), "" if ranges else "no track for long enough")
+        why = "no track for long enough" if len(tracks) or not len(found) else "no track of a class that counts"
+        return StreamFinding(tuple(ranges), tuple(breaches), "" if ranges else why)
 
     def _over_ground(self, tracks: Detections, motion: EgoMotion) -> Floats:
         """Return velocities (M, 3) over the ground, in the world frame; NaN where they say nothing."""
