@@ -83,6 +83,13 @@ def test_each_part_says_what_it_says_alone_but_for_where_people_stand() -> None:
     assert np.array_equal(alone.path.pose, both.path.pose)
 
 
+def test_its_boxes_are_in_the_frame_of_the_picture() -> None:
+    """Its obstacles are in that of the points, which its stack file names; nobody could project them otherwise."""
+    output = said(source())
+    assert output.boxes is not None and output.detections is not None
+    assert (output.boxes.frame_id, output.detections.frame_id) == ("camera", "base_link")
+
+
 def test_the_camera_says_who_and_the_lidar_where() -> None:
     bundle, effects = added()
     both, alone = said(bundle).boxes, CameraStack()(decode(bundle.images[0]).rgb8()).boxes

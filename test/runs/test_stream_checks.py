@@ -26,6 +26,7 @@ from mt_nodes.runs.watch.stream_watch import StreamWatch
 from mt_nodes.runs.watch.watch_request import watch_settings
 from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import with_faults
+from mt_nodes.stacks.reference.radar_detector import joined_detections
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
@@ -306,6 +307,36 @@ def test_cameras_that_see_something_else_disagree(name: str, fault: Any) -> None
 def test_what_flickers_for_an_instant_is_no_disagreement(name: str) -> None:
     watched, breached = judged(name, two_views(FLICKER))
     assert watched > 0 and breached == 0
+
+
+def with_obstacles(change: Callable[[Detections], Detections]) -> list[WatchedInstant]:
+    """Nobody has a box in a picture from instant 4 on; the obstacles are changed."""
+    return [
+        replace(each, output=replace(each.output, boxes=LOST(number, each.output.boxes), detections=change(found)))
+        for number, each in enumerate(two_views(LOST))
+        if (found := each.output.detections) is not None
+    ]
+
+
+def test_a_rider_is_a_person_for_one_and_a_cyclist_for_the_other() -> None:
+    """What is there is there for both; of which class is another question."""
+    riders = [
+        replace(each, output=replace(each.output, detections=replace(found, label=np.full(len(found), "cyclist"))))
+        for each in two_views()
+        if (found := each.output.detections) is not None
+    ]
+    watched, breached = judged("camera_agrees_with_lidar", riders)
+    assert watched == 12 and breached == 0
+
+
+def test_who_is_behind_a_nearer_obstacle_is_not_demanded_of_a_camera() -> None:
+    def behind(found: Detections) -> Detections:
+        ahead = Detections.make("base_link", None, [(8.0, 1.0, 0.8)], [(4.0, 4.0, 1.6)], label=["car"])
+        return joined_detections(found.take(np.array([0])), ahead)
+
+    in_sight = with_obstacles(lambda found: found.take(np.array([0])))
+    assert judged("camera_agrees_with_lidar", in_sight)[1] > 0
+    assert judged("camera_agrees_with_lidar", with_obstacles(behind))[1] == 0
 
 
 def test_a_camera_without_calibration_is_not_watched() -> None:

@@ -59,8 +59,8 @@ def returns_in(
             continue
         standing = _near(np.asarray(cloud.xyz), to_cloud, center_m, 0.5 * float(np.linalg.norm(size_m)))
         inside = _in_box(standing, center_m, size_m, yaw_rad)
-        for row in range(0 if others is None else len(others)):
-            inside &= ~_in_box(standing, others.center_m[row], others.size_m[row], float(others.yaw_rad[row]))
+        for box in () if others is None else zip(others.center_m, others.size_m, others.yaw_rad.tolist(), strict=True):
+            inside &= ~_in_box(standing, *box)
         count = (count or 0) + int(inside.sum())
     return count
 
