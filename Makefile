@@ -42,7 +42,7 @@ endif
 tests: # Those that may run beside others
 	$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),$(WORKERS) -m "not long and not alone")
 
-test-long: .venv/test.stamp ## Run the tests that take long: whole matrices, tiny benchmarks, faults injected into each process, properties with more examples (40 minutes)
+test-long: .venv/test.stamp ## Run the tests that take long: whole matrices, tiny benchmarks, faults injected into each process, properties with more examples (half an hour and more)
 	$(BIN)/python -m pytest -m long $(ARGS)
 ifndef ARGS
 	$(BIN)/python -m pytest -m "hypothesis and not long and not alone" --hypothesis-profile long

@@ -58,7 +58,7 @@ def arms_of(lines: Lines, draws: int, seed: int) -> list[ExplorationArm]:
         n for n in names if all(f"{e}/{b}/{n}/{d}" in lines for (e, b), d in itertools.product(frames, range(draws)))
     ]
     found = (explored_arm(load_relation(name), frames, seed) for name in whole)
-    return [ExplorationArm(arm.relation, arm.weather, arm.frames, draws) for arm in found]
+    return [ExplorationArm(arm.relation, arm.weather, arm.frames, min(arm.draws, draws)) for arm in found]
 
 
 def chosen(lines: Lines, arms: Sequence[ExplorationArm], by: str, seed: int) -> list[dict[str, int]]:

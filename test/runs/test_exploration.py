@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,13 @@ from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.runs.replay.explored_frames import ExploredFrames
 from mt_nodes.runs.replay.replay_run import Run
+from mt_nodes.stacks.stack import load_stack
 
 FRAMES, PAIRS = 6, 30
+NOISE, STACK = load_relation("noise_outside_roi_10"), load_stack("reference_detector")
 RELATIONS = ("noise_outside_roi_10", "noise_outside_roi_1000", "points_dropped_10_percent")
 FAULTY: dict[str, Any] = {"stack": "reference_detector", "faults": ("grid_index_wrap",), "explore": PAIRS}
 
@@ -98,10 +100,18 @@ def test_the_command_prints_kinds_and_the_report_shows_them(
 
 def test_frames_are_spread_over_long_drives_by_the_seed() -> None:
     requests = [ReplayRequest(("a", "b"), explore=1000, seed=seed) for seed in (1, 1, 2)]
-    drawn = [ExploredFrames.of(request, {0: 3000, 1: 1000}).frames for request in requests]
+    drawn = [ExploredFrames.of(request, STACK, [NOISE], {0: 3000, 1: 1000}).frames for request in requests]
     assert drawn[0] == drawn[1] != drawn[2]
     assert sum(map(len, drawn[0].values())) == 100 and min(map(len, drawn[0].values())) > 10
-    assert json.dumps(sorted(ExploredFrames.of(requests[0], {0: 5}).frames[0])) == "[0, 1, 2, 3, 4]"
+    assert sorted(ExploredFrames.of(requests[0], STACK, [NOISE], {0: 5}).frames[0]) == [0, 1, 2, 3, 4]
+
+
+def test_what_draws_nothing_at_random_gives_no_second_pair_of_a_frame(bag: Path, tmp_path: Path) -> None:
+    in_process(bag, tmp_path / "run", "cloud_mirrored", stack="reference_detector", explore=50)
+    assert len(of_relations(tmp_path / "run")) == FRAMES
+    assert (
+        read_result(tmp_path / "run" / "run.json")["pairs"] == read_result(tmp_path / "run" / "summary.json")["offered"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,12 @@ from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.lockstep import Lockstep
-from mt_nodes.engine.plan import MOST_DRAWS
 from mt_nodes.engine.recorder import ExecutedPair, Progress, Recorder
 from mt_nodes.engine.summary.explored import CHANCE, judged_cells, kinds_of, violated_cells
 from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.relations.relation import Relation
 from mt_nodes.report.coverage.coverage import weather
-from mt_nodes.runs.replay.explored_frames import ExploredFrames
+from mt_nodes.runs.replay.explored_frames import ExploredFrames, draws_of
 from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench
 from mt_nodes.runs.replay.replay_run import Run
 
@@ -45,7 +44,7 @@ class ExplorationArm:
     relation: str
     weather: str
     frames: tuple[Frame, ...]
-    draws: int = MOST_DRAWS
+    draws: int
 
     def pairs(self) -> Iterator[Pair]:
         """Yield its pairs: every frame once, then with the next draw."""
@@ -186,4 +185,4 @@ def explored_arm(relation: Relation, frames: Sequence[Frame], seed: int, number:
     """Return the arm of a relation on frames, in an order by a seed and the ``number`` of the group of frames."""
     order = generator(seed, relation.id, number, None, "explore").permutation(len(frames))
     changes = weather([name_of(type(mutation)) for mutation in relation.mutate])
-    return ExplorationArm(relation.id, changes, tuple(frames[i] for i in order))
+    return ExplorationArm(relation.id, changes, tuple(frames[i] for i in order), draws_of(relation))

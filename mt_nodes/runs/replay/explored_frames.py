@@ -11,7 +11,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.judging import Offer, offers
-from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.plan import MOST_DRAWS, ReplayRequest
 from mt_nodes.engine.schedule import Schedule
 from mt_nodes.engine.summary.explored import EXPLORE_BY
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -33,11 +33,15 @@ class ExploredFrames(Schedule):
         self.frames, self.chosen = frames, chosen
 
     @classmethod
-    def of(cls, request: ReplayRequest, bundles: Mapping[int, int]) -> ExploredFrames:
+    def of(
+        cls, request: ReplayRequest, stack: Stack, relations: Sequence[Relation], bundles: Mapping[int, int]
+    ) -> ExploredFrames:
         """Draw the frames by the seed of a request, from so many ``bundles`` of each episode.
 
-        Raises UsageError: there is none.
+        No more pairs are chosen than there are different ones.
+        Raises UsageError: the request cannot be played so, or there is no bundle.
         """
+        _check(request, stack, relations)
         everything = [(episode, index) for episode, count in bundles.items() for index in range(count)]
         if not everything:
             raise UsageError(f"--explore: got no bundle in {', '.join(request.bags)}")
@@ -45,7 +49,9 @@ class ExploredFrames(Schedule):
         count = min(len(everything), max(LEAST_FRAMES, min(MOST_FRAMES, pairs // 4)))
         drawn = generator(request.seed, "explore", 0, None, "frames").choice(len(everything), count, replace=False)
         frames = [everything[i] for i in sorted(drawn.tolist())]
-        return cls({e: frozenset(index for episode, index in frames if episode == e) for e in bundles}, pairs)
+        different = len(frames) * sum(map(draws_of, relations))
+        by_episode = {e: frozenset(index for episode, index in frames if episode == e) for e in bundles}
+        return cls(by_episode, min(pairs, different))
 
     def offers(self, suite: Suite, draws: int = 1, only: Pair | None = None) -> tuple[Offer, ...]:
         """Return control and sham; to judge one pair again, what owes it."""
@@ -58,6 +64,11 @@ class ExploredFrames(Schedule):
     def count(self, offer: Offer, episode: int, bundles: int) -> int:
         """Return how many frames an episode has."""
         return len(self.frames.get(episode, ()))
+
+
+def draws_of(relation: Relation) -> int:
+    """Return how many different follow-ups a relation makes of a frame: one where it draws nothing at random."""
+    return MOST_DRAWS if any(m.random for m in (*relation.mutate, *relation.baseline)) else 1
 
 
 def replay_misfit(request: ReplayRequest, stack: Stack, relation: Relation) -> str | None:
@@ -75,7 +86,7 @@ def _explore_misfit(relation: Relation, stack: Stack) -> str | None:
     return None
 
 
-def check_exploration(request: ReplayRequest, stack: Stack, relations: Sequence[Relation]) -> None:
+def _check(request: ReplayRequest, stack: Stack, relations: Sequence[Relation]) -> None:
     """Refuse a request for an exploration that cannot be made. Raises UsageError: saying what to type instead."""
     if request.explore_by not in EXPLORE_BY:
         raise UsageError(f"--explore-by: got '{request.explore_by}', expected {' or '.join(EXPLORE_BY)}")

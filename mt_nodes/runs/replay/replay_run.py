@@ -34,7 +34,7 @@ from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import load_suite, sham_for
 from mt_nodes.runs.relation_choice import choose_relations
-from mt_nodes.runs.replay.explored_frames import ExploredFrames, check_exploration, replay_misfit
+from mt_nodes.runs.replay.explored_frames import ExploredFrames, replay_misfit
 from mt_nodes.runs.replay.planned_cases import plan_of, refuse_missing_frames, schedule_of
 from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
@@ -76,9 +76,6 @@ class Run(SuiteRun[ReplayRequest]):
         request = dataclasses.replace(request, relations=choice.relations)
         suite = load_suite(request.relations, sham_for(stack.inputs), stack.traits)
         check_requirements(suite, stack, over_topics=request.transport == "ros")
-        explores = bool(request.explore and not request.only)
-        if explores:
-            check_exploration(request, stack, suite.relations)
         if request.waivers:
             load_waivers(Path(request.waivers))
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
@@ -98,7 +95,10 @@ class Run(SuiteRun[ReplayRequest]):
         alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
         schedule = alone or schedule_of(plan)
         run = cls(request, out, stack, suite, sources, plan=plan, schedule=schedule, left_out=choice.left_out)
-        return dataclasses.replace(run, schedule=ExploredFrames.of(request, run._bundles)) if explores else run
+        if request.explore and not request.only:
+            frames = ExploredFrames.of(request, stack, suite.relations, run._bundles)
+            return dataclasses.replace(run, schedule=frames)
+        return run
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ReplayRequest:
