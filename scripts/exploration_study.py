@@ -23,7 +23,8 @@ from mt_nodes.cli.main import main as mt
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.summary.explored import EXPLORE_BY, judged_cells, kinds_of
+from mt_nodes.engine.plan import EXPLORE_BY
+from mt_nodes.engine.summary.explored import judged_cells, kinds_of
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.runs.replay.exploration import ExplorationArm, PairChoice, explored_arm
 from mt_nodes.world.scene.drive import generate_drive

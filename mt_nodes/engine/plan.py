@@ -17,12 +17,14 @@ from mt_nodes.base.params import Param, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.processes import Process, filled
 from mt_nodes.data.datasets.dataset_name import RECORDING_HELP
-from mt_nodes.engine.summary.explored import EXPLORE_BY, NEW_KINDS
 from mt_nodes.relations.default_relations import DEFAULT, RELATION_WORDS
 
 if TYPE_CHECKING:
     from mt_nodes.stacks.stack import Stack
 
+#: Words of ``--explore-by``: where most new kinds are expected, or by chance.
+NEW_KINDS, CHANCE = "new_kinds", "chance"
+EXPLORE_BY = (NEW_KINDS, CHANCE)
 MODES = ("twin", "alternate", "two_pass")
 PACES = ("lockstep", "realtime")
 TRANSPORTS = ("ros", "inprocess")

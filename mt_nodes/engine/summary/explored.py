@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 from mt_nodes.base.wording import counted
 from mt_nodes.data.polar_cells import Polar, cells_in, polar_of
 from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.plan import CHANCE, NEW_KINDS
 
-#: Words of ``--explore-by``: where most new kinds are expected, or by chance.
-NEW_KINDS, CHANCE = "new_kinds", "chance"
-EXPLORE_BY = (NEW_KINDS, CHANCE)
 #: What the obstacles that a check names did; the detail of a verdict has rows [x, y, class] of each.
 _CHANGES = ("lost", "gained", "changed")
 Line = Mapping[str, Any]

@@ -18,8 +18,9 @@ from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.plan import CHANCE
 from mt_nodes.engine.recorder import ExecutedPair, Progress, Recorder
-from mt_nodes.engine.summary.explored import CHANCE, judged_cells, kinds_of, violated_cells
+from mt_nodes.engine.summary.explored import judged_cells, kinds_of, violated_cells
 from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.relations.relation import Relation
 from mt_nodes.report.coverage.coverage import weather

@@ -11,9 +11,8 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.judging import Offer, offers
-from mt_nodes.engine.plan import MOST_DRAWS, ReplayRequest
+from mt_nodes.engine.plan import EXPLORE_BY, MOST_DRAWS, ReplayRequest
 from mt_nodes.engine.schedule import Schedule
-from mt_nodes.engine.summary.explored import EXPLORE_BY
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.stacks.stack import Stack
