@@ -57,9 +57,9 @@ _BEFORE_M, _ABOVE_GROUND_M, _UNEVEN = 0.3, 0.25, 0.02
 TWO_PANES = PANE.visible_transmission**2
 #: A narrower blur changes nothing.
 _LEAST_BLUR_PX = 0.1
-#: Light of a lamp relative to what its pixels hold (assumed; with three times as much, a red signal turns pink by day,
-#: which no camera that is exposed for the street shows); how far its bloom reaches, in shares of the
-#: picture's width and in pixels beyond the object; less light than this shows nothing.
+#: Light of a lamp relative to what its pixels hold (assumed; three times as much hides red signals from the reference
+#: stack by day); how far its bloom reaches, in shares of the picture's width and in pixels beyond the object; less
+#: light than this shows nothing.
 _LAMP, _BLOOM, _BEYOND_PX, _LEAST_LIGHT = 0.5, 0.03, 2, 1e-5
 #: Fewer pixels than this do not count as visible.
 LEAST_PIXELS = 12.0
