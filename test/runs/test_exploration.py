@@ -71,9 +71,10 @@ def test_each_verdict_is_that_of_a_replay_of_everything(explored: Path, bag: Pat
     assert all(judged(explored)[pair] == everything[pair] for pair in common)
 
 
-def test_cut_off_anywhere_it_comes_to_the_same(explored: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", [3, 5])  # before the first chosen pair, and after most
+def test_cut_off_anywhere_it_comes_to_the_same(explored: Path, tmp_path: Path, seed: int) -> None:
     torn = tmp_path / "torn"
-    cut(explored, torn, random.Random(3))
+    cut(explored, torn, random.Random(seed))
     carry_out(Run.resume(torn))
     for name in ("result.jsonl", "ledger.jsonl"):
         assert lines(torn, name) == lines(explored, name)
@@ -126,3 +127,11 @@ def test_what_cannot_be_explored_is_refused(bag: Path, tmp_path: Path, asked: di
     with pytest.raises(UsageError, match=told):
         in_process(bag, tmp_path / "run", *RELATIONS, **{"explore": 5, **asked})
     assert not (tmp_path / "run").exists()
+
+
+def test_what_judges_whole_drives_is_refused_by_name_and_left_out_of_patterns(bag: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="judges whole drives"):
+        in_process(bag, tmp_path / "named", "stray_points_output_rate", stack="reference_detector", explore=5)
+    request = ReplayRequest((str(bag),), ("*points_*",), transport="inprocess", explore=5)
+    run = Run.make(request, tmp_path / "pattern")
+    assert "stray_points_output_rate" in run.left_out
