@@ -86,6 +86,11 @@ def test_a_pair_of_it_is_reproduced(explored: Path, capsys: pytest.CaptureFixtur
     assert main(["reproduce", str(explored), violated]) == 0, capsys.readouterr().err
 
 
+def test_every_followup_of_it_is_verified(explored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(explored)]) == 0, capsys.readouterr().out
+    assert f"follow-ups: {PAIRS + 2 * FRAMES} checked" in capsys.readouterr().out
+
+
 def test_the_command_prints_kinds_and_the_report_shows_them(
     bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

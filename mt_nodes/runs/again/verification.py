@@ -25,7 +25,7 @@ from mt_nodes.engine.run_record import FILE as RECORD
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.engine.used_intensities import FILE as INTENSITIES
-from mt_nodes.runs.again.made_again import made_again, run_of_results
+from mt_nodes.runs.again.regeneration import made_again, run_of_results
 from mt_nodes.runs.campaign.campaign_store import FILE as STORE
 from mt_nodes.runs.campaign.campaign_store import CampaignStore
 from mt_nodes.runs.campaign.cost import FILE as COST

@@ -25,7 +25,7 @@ from mt_nodes.relations.checks.boxes import BoxCheck, image_of
 from mt_nodes.relations.checks.obstacles import ObstacleCheck
 from mt_nodes.relations.relation import Relation
 from mt_nodes.report.evidence_view import recorded_outputs
-from mt_nodes.runs.again.made_again import RemadeFollowup, made_again, run_of_results
+from mt_nodes.runs.again.regeneration import RemadeFollowup, made_again, run_of_results
 from mt_nodes.runs.campaign.cases import steady
 from mt_nodes.runs.export.carried_labels import (
     LABELS,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from mt_nodes.data.datasets.dataset_name import exists, located
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.followups import RecordedDraws
+from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.ledger import baseline_of
 from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.engine.reduction.reduction import reducing
@@ -61,11 +62,12 @@ def made_again(run: Run, place: Path, wanted: Collection[str] | None = None) -> 
 
     ``run``: of the results directory ``place``. ``wanted``: identities of those to make; None: all.
     """
-    recorded = {offer.relation.id: RecordedDraws(place, offer.relation) for offer in run.offers}
+    recorded = {relation.id: RecordedDraws(place, relation) for relation in run.suite.all}
+    made_offers = _offers(run, recorded)
     reduced = reducing(run.request)
     for episode in run.episodes:
         for bundle in episode():
-            for offer in run.offers:
+            for offer in made_offers:
                 draws, pair = recorded[offer.relation.id], offer.followup_pair(bundle)
                 line = draws.lines.get(str(pair))
                 if line is None or (wanted is not None and str(pair) not in wanted):
@@ -79,6 +81,14 @@ def made_again(run: Run, place: Path, wanted: Collection[str] | None = None) -> 
                 assert derived is not None, "it has a line"
                 made = reduced(derived, bundle)
                 yield RemadeFollowup(pair, bundle, made, _difference(made, line))
+
+
+def _offers(run: Run, recorded: Mapping[str, RecordedDraws]) -> tuple[Offer, ...]:
+    """Return what a run offered; of one that chose its pairs, what its ledger has."""
+    if not run.schedule.chosen:
+        return run.offers
+    draws = (int(Pair.parse(pair).draw) for each in recorded.values() for pair in each.lines)
+    return offers(run.suite, max(draws, default=0) + 1)
 
 
 def _difference(derived: DerivedFollowup, line: dict[str, Any]) -> str:
