@@ -95,7 +95,15 @@ class Asked:
         them.publisher(codec.STRING, f"/{name}/says")
         them.node.create_service(GetParameters, f"/{name}/get_parameters", self._asked)
         self.introduction = Introduction(us.node)
-        until(lambda: f"/{name}/get_parameters" in dict(us.node.get_service_names_and_types()) and self.endpoints())
+        until(lambda: self.endpoints() and self._can_be_asked())
+
+    def _can_be_asked(self) -> bool:
+        """Whether this service is known to be this node's: its older ones are known earlier, and would do as well."""
+        try:
+            services = self.us.get_service_names_and_types_by_node(self.them.get_name(), "/")
+        except NodeNameNonExistentError:  # not known yet
+            return False
+        return f"/{self.them.get_name()}/get_parameters" in dict(services)
 
     def _asked(self, request: Any, response: Any) -> Any:
         assert not request.names
