@@ -314,8 +314,9 @@ def truth_row(seed: int, frames: int) -> list[str]:
         above = np.arange(len(true_m))[:, None] < top
         off = np.abs(passing(true_m) - passing(own.range_m)) > OFF
         sky, is_sky = np.isinf(own.range_m), np.isinf(true_m)
-        held = (true_m >= 0.99 * own.least_m) & (true_m <= 1.01 * own.most_m)
-        wide = passing(own.least_m) - passing(own.most_m) > 0.2
+        least_m, most_m = own.bounds_m
+        held = (true_m >= 0.99 * least_m) & (true_m <= 1.01 * most_m)
+        wide = passing(least_m) - passing(most_m) > 0.2
         shares = [off[above], off[~above], ~sky[is_sky], sky[~is_sky], held[above], held[~above], wide]
         found.append([float(part.mean()) for part in shares])
     return [f"{seed}", *(f"{100 * share:.1f} %" for share in np.mean(found, axis=0))]

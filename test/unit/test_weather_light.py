@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import cv2
 import numpy as np
@@ -30,8 +29,7 @@ def road_around() -> Surroundings:
     down = np.where(row < ROWS // 2, -0.05, 0.1 + 0.01 * (row - ROWS // 2))
     rays = np.stack([np.sqrt(1.0 - down**2), np.zeros_like(down), -down], axis=-1)
     range_m = np.where(row < ROWS // 4, np.inf, np.where(row < ROWS // 2, 30.0, 1.6 / down)).astype(np.float32)
-    every: dict[str, Any] = dict.fromkeys(DepthMap.__dataclass_fields__, range_m)
-    depth = DepthMap(**every | {"measured": np.ones_like(range_m, bool), "step_px": CELL_PX})
+    depth = DepthMap.known(range_m, CELL_PX)
     return Surroundings(depth, rays, np.array([0.0, 0.0, 1.6]))
 
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
 import cv2
@@ -37,6 +38,8 @@ from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
 Singles = npt.NDArray[np.float32]
 Grid = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.bool_]
+#: The least and the largest ranges (h, w) that cells may have.
+Bounds = tuple[Singles, Singles]
 #: A cell is this many pixels wide in a picture of 1,280 columns, and proportionally wider in a wider one.
 _CELLS_ACROSS = 320
 #: A cloud that measures fewer of the picture's columns says too little about the rest.
@@ -59,9 +62,8 @@ class DepthMap:
         range_m: (h, w) along the ray, infinite for the sky. Small gaps in near objects are closed.
         through_m: (h, w) the same with gaps. far_m: (h, w) the same to the farthest return of a cell: larger where an
             edge divides it. pane_m: (h, w) the same to panes of near objects (:func:`panes_m`).
-        least_m, most_m: (h, w) bounds of ``range_m`` (:mod:`~mt_nodes.world.camera.depth_bounds`).
         measured: (h, w) whether a return lies in the cell; elsewhere its range is a neighbour's, or the ground's.
-        step_px: width and height of a cell.
+        step_px: width and height of a cell. find_bounds_m: yields ``bounds_m``.
     """
 
     range_m: Singles
@@ -70,13 +72,32 @@ class DepthMap:
     through_m: Singles
     far_m: Singles
     pane_m: Singles
-    least_m: Singles
-    most_m: Singles
+    find_bounds_m: Callable[[], Bounds]
 
     @classmethod
     def known(cls, range_m: Singles, step_px: int) -> DepthMap:
         """Return the depth of a rendered picture: nothing about it is in doubt."""
-        return cls(range_m, np.isfinite(range_m), step_px, *(range_m,) * 5)
+        return cls(range_m, np.isfinite(range_m), step_px, *(range_m,) * 3, lambda: (range_m, range_m))
+
+    @cached_property
+    def bounds_m(self) -> Bounds:
+        """The least and the largest range (h, w) of each cell (:mod:`~mt_nodes.world.camera.depth_bounds`).
+
+        Found when they are first asked for: many mutations do not.
+        """
+        return self.find_bounds_m()
+
+    def thinned(self, every: int) -> DepthMap:
+        """Return the cell in the middle of each square of so many cells on a side, an odd number."""
+        some = np.s_[every // 2 :: every, every // 2 :: every]
+        own = (a[some] for a in (self.through_m, self.far_m, self.pane_m))
+        return DepthMap(
+            self.range_m[some],
+            self.measured[some],
+            every * self.step_px,
+            *own,
+            lambda: (self.bounds_m[0][some], self.bounds_m[1][some]),
+        )
 
     def middles_px(self) -> npt.NDArray[np.float64]:
         """Return x and y (h, w, 2) of the centres of the cells."""
@@ -164,18 +185,20 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     opaque = solid | ((glazed < closed) & ~measured)
     filled, far_m = (np.where(opaque, glazed, a) for a in (filled, far_m))
     glass = glazed < filled
-    extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
-    least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
-    # What beams or the picture add to a vehicle, or take from it, may be the other way round.
-    least = np.minimum(np.minimum(least, np.minimum(hull_m, near_m)), np.where(glazed > closed, closed, least))
-    most = np.maximum(np.where(np.isfinite(hull_m) | (glazed < closed), np.maximum(most, closed), most), wide_m)
-    # A wall as bright as the sky may be one: a picture cannot tell.
-    maybe_wall = (sky & continues)[high] & like_hit(light[high], top)
-    least[high] = np.where(maybe_wall, np.minimum(least[high], hit), least[high])
-    bounds = least, most
-    if by_network is not None:
-        bounds = within(bounds, above & np.isfinite(glazed), *by_network)
-    return DepthMap(glazed, measured, step, filled, far_m, panes, *bounds)
+
+    def find_bounds_m() -> Bounds:
+        extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
+        least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
+        # What beams or the picture add to a vehicle, or take from it, may be the other way round.
+        least = np.minimum(np.minimum(least, np.minimum(hull_m, near_m)), np.where(glazed > closed, closed, least))
+        most = np.maximum(np.where(np.isfinite(hull_m) | (glazed < closed), np.maximum(most, closed), most), wide_m)
+        # A wall as bright as the sky may be one: a picture cannot tell.
+        maybe_wall = (sky & continues)[high] & like_hit(light[high], top)
+        least[high] = np.where(maybe_wall, np.minimum(least[high], hit), least[high])
+        bounds = least, most
+        return bounds if by_network is None else within(bounds, above & np.isfinite(glazed), *by_network)
+
+    return DepthMap(glazed, measured, step, filled, far_m, panes, find_bounds_m)
 
 
 def panes_m(range_m: Singles, cell_rad: float) -> Singles:

@@ -28,7 +28,7 @@ _LIGHT = np.float32(0.05)
 
 
 def between_beams(range_m: Singles, measured: Mask, light: Singles, ground_m: Singles) -> Singles:
-    """Return the range of every cell.
+    """Return the range of every cell from the first row with a return on; above, they stay infinite.
 
     Between two returns of a column that lie on one surface, the inverse range is linear in the row: exactly so on a
     plane that the camera sees without distortion, wherever it lies (its inverse depth is a linear function of the
@@ -39,7 +39,8 @@ def between_beams(range_m: Singles, measured: Mask, light: Singles, ground_m: Si
         range_m: (h, w) of the returns. measured: (h, w) which cells have one.
         light: (h, w, 3) of the cells. ground_m: (h, w) range of flat ground, infinite above the horizon.
     """
-    filled = nearest(range_m, measured)
+    filled, first = range_m.copy(), int(measured.any(axis=1).argmax())
+    filled[first:] = nearest(range_m[first:], measured[first:])
     column, above, below, row = _gaps(measured)
     upper, lower = range_m[above, column], range_m[below, column]
     share = ((row - above) / (below - above)).astype(np.float32)
@@ -105,12 +106,17 @@ def flooded(colours: Colours, seeds: Labels) -> Labels:
 
 def nearest(range_m: Singles, measured: Mask) -> Singles:
     """Return ranges (h, w) with every cell's nearest measured one."""
-    _, label = cv2.distanceTransformWithLabels(
-        (~measured).astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    return nearest_within(range_m, measured)[0]
+
+
+def nearest_within(range_m: Singles, measured: Mask) -> tuple[Singles, Singles]:
+    """Return ranges (h, w) with every cell's nearest measured one, and its distance in cells."""
+    apart, label = cv2.distanceTransformWithLabels(
+        (~measured).view(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
     )
     by_label = np.zeros(int(label.max()) + 1, np.float32)
     by_label[label[measured]] = range_m[measured]
-    return np.asarray(by_label[label])
+    return by_label.take(label), np.asarray(apart)
 
 
 def _gaps(measured: Mask) -> tuple[Grid, Grid, Grid, Grid]:

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.camera.depth_completion import JUMP, nearest
+from mt_nodes.world.camera.depth_completion import JUMP, nearest_within, part_of
 from mt_nodes.world.camera.model import CameraModel
 
 Floats = npt.NDArray[np.float64]
@@ -41,6 +41,8 @@ _KNOWN, _SAME, _RIM_M = 0.5, 0.9, 0.1
 _TALL = 24
 #: Differences of a cell from the one above it; turned, from the one to its left.
 _DOWN = np.array([[-1.0], [1.0], [0.0]], np.float32)
+#: What is behind a thing is looked for within so many cells first.
+_AROUND = 12
 #: A return may lie in a cell that the thing fills in part.
 _MIXED = 1
 
@@ -141,15 +143,24 @@ def outlined(
         inside, above = (rows >= edge) & (rows <= bottom), cells & (rows < edge)
         np.copyto(part, thing.range_m, where=inside & (part > JUMP * thing.range_m))
         if above.any():
-            np.copyto(part, _without(thing, bare_m, measured)[at], where=above)
+            part[above] = _without(thing, bare_m, measured, above)
         solid[at] |= inside & (~passed[at] | (rows < edge + _RIM_M / cell_m))
     return found, solid
 
 
-def _without(thing: NearThing, bare_m: Singles, measured: Mask) -> Singles:
-    """Return ranges (h, w) in which a thing's are those of what is nearest around it in the picture."""
+def _without(thing: NearThing, bare_m: Singles, measured: Mask, above: Mask) -> Singles:
+    """Return the ranges (n,) of some cells (h, columns) without a thing: of what is nearest around it in the picture."""
     others = measured & (~thing.cells | (bare_m > JUMP * float(thing.range_m.max())))
-    return np.where(measured, bare_m, nearest(bare_m, others)) if others.any() else bare_m
+    some, asked = np.zeros(measured.shape, bool), others.any()
+    some[:, thing.columns] = above
+    for around in (_AROUND, max(measured.shape)) if asked else ():
+        part = part_of(some, around)
+        assert part is not None, "asked for some cells"
+        if others[part].any():
+            found, apart = nearest_within(bare_m[part], others[part])
+            if apart[some[part]].max() <= around:  # what lies outside is no nearer
+                return np.where(measured[some], bare_m[some], found[some[part]])
+    return np.asarray(bare_m[some])
 
 
 def _outline(own: Mask, free: Mask, level: Mask, colours: Singles, cell_m: Singles) -> Grid | None:
@@ -189,17 +200,16 @@ def _outline(own: Mask, free: Mask, level: Mask, colours: Singles, cell_m: Singl
 def cheapest_path(cost: Singles) -> Grid:
     """Return the row (n,) of each column with the least sum of costs (h, n) and of steps between columns."""
     height, width = cost.shape
-    slope = np.float32(_STEP) * np.arange(height, dtype=np.float32)
-    total = np.ascontiguousarray(cost.T)
+    row = np.arange(height, dtype=np.float32)
+    step = np.float32(_STEP) * np.abs(row[:, None] - row)
+    total, sums = np.ascontiguousarray(cost.T), np.empty_like(step)
     for x in range(1, width):
-        last = total[x - 1]
-        down = np.minimum.accumulate(last - slope) + slope
-        up = np.minimum.accumulate((last + slope)[::-1])[::-1] - slope
-        total[x] += np.minimum(down, up)
+        np.add(step, total[x - 1][:, None], out=sums)
+        total[x] += np.minimum.reduce(sums, axis=0)
     path = np.empty(width, np.int64)
     path[-1] = total[-1].argmin()
     for x in range(width - 2, -1, -1):
-        path[x] = (total[x] + np.abs(slope - slope[path[x + 1]])).argmin()
+        path[x] = (total[x] + step[path[x + 1]]).argmin()
     return path
 
 

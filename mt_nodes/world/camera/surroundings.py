@@ -61,8 +61,7 @@ class Surroundings:
     def thinned(self, every: int) -> Surroundings:
         """Return the cell in the middle of each square of so many cells on a side, an odd number."""
         some = np.s_[every // 2 :: every, every // 2 :: every]
-        fields = {name: own[some] for name, own in vars(self.depth).items() if name != "step_px"}
-        return Surroundings(DepthMap(**fields, step_px=every * self.depth.step_px), self.rays[some], self.camera_m)
+        return Surroundings(self.depth.thinned(every), self.rays[some], self.camera_m)
 
     def points(self, farthest_m: float = 1000.0, every: int = 1) -> Floats:
         """Return the points (h, w, 3) that every so manieth cell shows, in ``base_link``; the sky at this distance."""

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import cv2
 import numpy as np
 
 from mt_nodes.base.errors import NotApplicable
@@ -16,6 +18,7 @@ from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
 from mt_nodes.relations.mutations.joint.weather import Weather
+from mt_nodes.world.camera.depth import DepthMap
 
 #: The share of light that arrives must be known to so much, in all but so much of a picture (assumed).
 _KNOWN, _DOUBTFUL = 0.2, 1.0 / 3.0
@@ -54,6 +57,13 @@ class JointWeather(EverySensor, Weather):
         return Effects(doubtful_depth={topic: own for topic, own in doubtful.items() if own.cells.any()})
 
     def _doubtful(self, view: View) -> DoubtfulDepth:
-        depth, extinction = surroundings(view).depth, np.float32(-self.visible_extinction_per_m)
-        cells = np.exp(extinction * depth.least_m) - np.exp(extinction * depth.most_m) > _KNOWN
-        return DoubtfulDepth(depth.step_px, cells)
+        depth, extinction = surroundings(view).depth, self.visible_extinction_per_m
+        known = _doubtful_cells.setdefault(depth, {})
+        if extinction not in known:
+            nearest, farthest = (cv2.exp(bound_m * np.float32(-extinction)) for bound_m in depth.bounds_m)
+            known[extinction] = DoubtfulDepth(depth.step_px, cv2.subtract(nearest, farthest) > _KNOWN)
+        return known[extinction]
+
+
+#: By the extinction for which it holds: asked for when a change is drawn, and when its effects are described.
+_doubtful_cells: WeakKeyDictionary[DepthMap, dict[float, DoubtfulDepth]] = WeakKeyDictionary()
