@@ -41,6 +41,7 @@ _KNOWN, _SAME, _RIM_M = 0.5, 0.9, 0.1
 _TALL = 24
 #: Differences of a cell from the one above it; turned, from the one to its left.
 _DOWN = np.array([[-1.0], [1.0], [0.0]], np.float32)
+_OVER_COLOURS = np.ones((1, 3), np.float32)
 #: What is behind a thing is looked for within so many cells first.
 _AROUND = 12
 #: A return may lie in a cell that the thing fills in part.
@@ -149,11 +150,11 @@ def outlined(
 
 
 def _without(thing: NearThing, bare_m: Singles, measured: Mask, above: Mask) -> Singles:
-    """Return the ranges (n,) of some cells (h, columns) without a thing: of what is nearest around it in the picture."""
+    """Return the ranges (n,) of some cells (h, columns) without a thing: of what is nearest around it."""
     others = measured & (~thing.cells | (bare_m > JUMP * float(thing.range_m.max())))
-    some, asked = np.zeros(measured.shape, bool), others.any()
+    some = np.zeros(measured.shape, bool)
     some[:, thing.columns] = above
-    for around in (_AROUND, max(measured.shape)) if asked else ():
+    for around in (_AROUND, max(measured.shape)):
         part = part_of(some, around)
         assert part is not None, "asked for some cells"
         if others[part].any():
@@ -183,7 +184,7 @@ def _outline(own: Mask, free: Mask, level: Mask, colours: Singles, cell_m: Singl
         return None
     first = max(0, int(lowest.min()) - 1)
     near = np.s_[first : int(top.max()) + _MIXED + 1]
-    down, right = (np.abs(cv2.filter2D(colours[near], -1, k)).sum(axis=-1) for k in (_DOWN, _DOWN.T))
+    down, right = (cv2.transform(np.abs(cv2.filter2D(colours[near], -1, k)), _OVER_COLOURS) for k in (_DOWN, _DOWN.T))
     step = np.maximum(down, right)
     below_free = np.logical_or.accumulate(free[near], axis=0)
     above = np.cumsum(below_free & ~free[near] & window[near], axis=0, dtype=np.float32)

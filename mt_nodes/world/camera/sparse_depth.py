@@ -15,11 +15,11 @@ from mt_nodes.world.camera.free_space import Beams
 from mt_nodes.world.camera.model import CameraModel
 
 Singles = npt.NDArray[np.float32]
-#: x, y and z (N,) of points.
-Axes = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 #: Beams this close to the topmost one are at the sensor's upper limit: the surfaces that they hit may continue above.
 _TOP_BEAMS_RAD = np.radians(1.0)
 _FAR_M = 15.0
+#: Elevations above so high a quantile are the topmost beams'; those above the lower one, of every so manieth, hold it.
+_TOPMOST, _HIGH, _SOME = 0.995, 0.98, 17
 
 
 def to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
@@ -44,32 +44,32 @@ def project_returns(
         The returns in the picture.
     """
     range_m, far_m = extremes_m
-    x, y, z = np.ascontiguousarray(cloud.xyz.T)  # along each axis, as processors like it
-    own = cloud.xyz[_before_camera((x, y, z), to_image, camera)]
-    in_camera = move(to_image, own)
+    axes = np.ascontiguousarray(cloud.xyz.T)  # along each axis, as processors like it
+    own = axes.take(_before_camera(axes, to_image, camera), axis=1)
+    in_camera = move(to_image, own.T)
     pixels = camera.project(in_camera)
     column, row = np.floor((pixels + 0.5) / step).T
     with np.errstate(invalid="ignore"):
         inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
-    seen = in_camera[inside]
-    cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
+    seen, column = in_camera.T.take(inside, axis=1).T, column[inside].astype(np.int64)
+    cell = row[inside].astype(np.int64) * range_m.shape[1] + column
     ranges = np.sqrt(np.einsum("ij,ij->i", seen, seen)).astype(np.float32)
-    origin_m = np.asarray(to_image[:3, 3], np.float64)
-    beams = Beams(origin_m, seen, ranges, column[inside].astype(np.int64))
+    beams = Beams(np.asarray(to_image[:3, 3], np.float64), seen, ranges, column)
     if not inside.size:
         return beams
     of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
     np.minimum.at(of_cells, cell, ranges)
     np.maximum.at(far_m.reshape(-1), cell, ranges)
     nearest = np.flatnonzero(of_cells[cell] == ranges)
-    near_x, near_y, near_z = own[inside[nearest]].T.astype(np.float64)
-    high = near_z > np.tan(_topmost_rad(x, y, z) - _TOP_BEAMS_RAD) * np.sqrt(near_x * near_x + near_y * near_y)
-    on_top_of_cells[cell[nearest]] = high
+    x, y, z = own.take(inside[nearest], axis=1).astype(np.float64)
+    on_top_of_cells[cell[nearest]] = z > np.tan(_topmost_rad(*axes) - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y)
     return beams
 
 
-def _before_camera(axes: Axes, to_image: npt.NDArray[np.float64], camera: CameraModel) -> npt.NDArray[np.int64]:
-    """Return the rows of returns in the cone around the picture, in the cloud's own precision."""
+def _before_camera(
+    axes: npt.NDArray[Any], to_image: npt.NDArray[np.float64], camera: CameraModel
+) -> npt.NDArray[np.int64]:
+    """Return the rows of returns (3, N) in the cone around the picture, in the cloud's own precision."""
     x, y = axes[:2]
     eye = -to_image[:3, :3].T @ to_image[:3, 3]
     with np.errstate(invalid="ignore", over="ignore"):
@@ -87,7 +87,12 @@ def _topmost_rad(x: npt.NDArray[Any], y: npt.NDArray[Any], z: npt.NDArray[Any]) 
     """Return the elevation of the sensor's topmost beams, from far returns: offsets of the beams raise near ones."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         flat = np.sqrt(x * x + y * y)
-        slope = z / flat
-    known = np.isfinite(slope)
-    far = slope[known & (flat > _FAR_M)]
-    return float(np.arctan(np.quantile(far if len(far) else slope[known], 0.995)))
+        far = np.flatnonzero(flat > _FAR_M)
+        slope = z[far] / flat[far]
+        slope = slope[np.isfinite(slope)]
+        if not len(slope):
+            slope = z / flat
+            slope = slope[np.isfinite(slope)]
+    high = slope[slope >= np.quantile(slope[::_SOME], _HIGH)]
+    share = 1.0 - (1.0 - _TOPMOST) * (len(slope) - 1) / max(len(high) - 1, 1)  # the same place among them
+    return float(np.arctan(np.quantile(high, share) if share >= 0.0 else np.quantile(slope, _TOPMOST)))
