@@ -18,16 +18,19 @@ from mt_nodes.data.images.codecs import Pixels, lossy, spread_px
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
-from mt_nodes.relations.mutations.camera.moving_view import MovingView, in_picture, places_px
+from mt_nodes.relations.mutations.camera.moving_view import MovingView, places_px
 from mt_nodes.relations.mutations.camera.picture_origin import differs_from_origin
 from mt_nodes.relations.mutations.ego_speed import RATE, speed_in
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.depth import cell_px
 from mt_nodes.world.camera.light import light_of, table, values_of
+from mt_nodes.world.camera.local_relight import stripe
 
 Floats = npt.NDArray[np.float64]
 #: Stride of the cells that are checked for visible motion.
 _PROBED_CELLS = 4
+#: Rows of cells that are fetched at a time, so that where they come from fits the processor's cache.
+_STRIPE_CELLS = 12
 #: Stride of the columns whose light is measured.
 _PROBED_PX = 8
 
@@ -73,10 +76,13 @@ class RollingShutter(MovingView):
         # In a later row the camera has moved on: its place now is where it was before, plus the path.
         middles = (np.arange(len(path)) * step_px + (step_px - 1) / 2.0) / (size[0] - 1.0)
         shift = (path * (middles - 0.5)[:, None, None]).astype(np.float32)
-        back = cv2.add(places_px(size), in_picture(shift, step_px, size))
-        return np.asarray(
-            cv2.remap(view.picture.pixels, back, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
-        )
+        pixels, places = view.picture.pixels, places_px(size)
+        new = np.empty_like(pixels)
+        for first in range(0, len(path), _STRIPE_CELLS):
+            rows, at = stripe(slice(first, first + _STRIPE_CELLS), view.picture, step_px)
+            back = cv2.add(places[rows], at(shift))
+            new[rows] = cv2.remap(pixels, back, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
+        return new
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare with where points of the old picture lie for the pose of a row's own time."""
