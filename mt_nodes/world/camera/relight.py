@@ -107,6 +107,31 @@ def blended(picture: Picture, share: Singles, other: Singles, cell_px: int, leas
     return out
 
 
+def covered(picture: Picture, share: Words, other: Words) -> Pixels:
+    """Return the pixels of a picture of each of which a share (H, W) shows other light (H, W, 3), red, green, blue.
+
+    In linear light; share and light are in 65,535ths. Pixels of no share stay.
+    """
+    if picture.pixels.dtype != np.uint8:
+        scale = np.float32(1.0 / _LEVELS)
+        passing = np.float32(1.0) - share * scale
+        new = relit(picture, passing, other * (share * scale * scale)[..., None], 1)
+        return np.where(share[..., None] if new.ndim == 3 else share, new, picture.pixels)
+    lights, out = words_of(_light_table(picture.pixels.dtype)), np.empty_like(picture.pixels)
+    for start in range(0, picture.size[0], _STRIPE):
+        rows = slice(start, start + _STRIPE)
+        light, beyond, some = cv2.LUT(picture.pixels[rows], lights), other[rows], share[rows]
+        if picture.order == "mono":
+            beyond = cv2.transform(beyond, np.array([BRIGHTNESS]))
+        elif picture.order == "bgr":
+            beyond = cv2.cvtColor(beyond, cv2.COLOR_RGB2BGR)
+        rest = _like_light(cv2.bitwise_not(some), light)
+        cv2.multiply(light, rest, dst=light, scale=1.0 / _LEVELS)
+        cv2.add(light, cv2.multiply(beyond, _like_light(some, light), scale=1.0 / _LEVELS), dst=light)
+        cv2.LUT(light, _byte_table(), dst=out[rows])
+    return out
+
+
 def _places(samples: Pixels, level: Pixels) -> Words:
     """Return indices into a table of levels and samples (h, w): the high and the low byte."""
     return np.asarray(cv2.merge((samples, level)).view("<u2")[..., 0])

@@ -90,15 +90,20 @@ def tile_values(tile: Singles, x_m: npt.NDArray[np.floating], y_m: npt.NDArray[n
     shape, per_m = x_m.shape, np.float32(_STEPS / TILE_M)
     # cv2.remap takes at most 32,767 rows or columns, and needs contiguous rows.
     width = shape[1] if len(shape) == 2 else 4096
-    at = [np.asarray(m, np.float32).reshape(-1) for m in (x_m, y_m)]
-    missing = -len(at[0]) % width
-    columns, rows = (np.pad(m, (0, missing)).reshape(-1, width) * per_m for m in at)
+    at = [_within(np.asarray(m, np.float32).reshape(-1) * per_m, width) for m in (x_m, y_m)]
     parts = [
-        cv2.remap(tile, columns[i : i + 30_000], rows[i : i + 30_000], cv2.INTER_LINEAR, borderMode=cv2.BORDER_WRAP)
-        for i in range(0, len(rows), 30_000)
+        cv2.remap(tile, at[0][i : i + 30_000], at[1][i : i + 30_000], cv2.INTER_LINEAR, borderMode=cv2.BORDER_WRAP)
+        for i in range(0, len(at[0]), 30_000)
     ]
     found = np.concatenate(parts).reshape(-1) if parts else np.empty(0, np.float32)
-    return np.asarray(found[: len(at[0])].reshape(shape), np.float32)
+    return np.asarray(found[: x_m.size].reshape(shape), np.float32)
+
+
+def _within(places: Singles, width: int) -> Singles:
+    """Return places (n,) along a tile, in rows of a width, within its period: beyond it, remapping is slow."""
+    places -= np.floor(places * np.float32(1.0 / _STEPS)) * np.float32(_STEPS)
+    missing = -len(places) % width
+    return (np.pad(places, (0, missing)) if missing else places).reshape(-1, width)
 
 
 @lru_cache(maxsize=1)

@@ -21,11 +21,12 @@ from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.guided_upsampling import follow_edges
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.measures import Mask
-from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, grey, relit
+from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, covered, grey, words_of
 from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint16]
 #: Least share of visible ground.
 _LEAST_SHARE = 0.01
 #: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).
@@ -122,17 +123,15 @@ class CoveredRoadInPictures(RoadInPictures):
         coarse = 2 - step % 2  # what lies there has nothing finer
         size = tuple(-(-side // coarse) for side in part.size)
         share, tone = self._lain(view, around, first, step // coarse, (size[0], size[1]))
-        share = _stretched(share, part.size) * _ground_pixels(around.ground[first:], step, part)
-        own = (np.float32(1.0) - cv2.exp(tone * np.float32(-a)) for a in self.lying.albedo)
-        colours = [share * _stretched(colour, part.size) for colour in own]
+        colours = [np.float32(1.0) - cv2.exp(tone * np.float32(-a)) for a in self.lying.albedo]
         if self.lying.index > 1.0:
-            self._mirror(view, around, colours, share, first)
-        offset = np.asarray(cv2.merge(colours))
-        changed = relit(part, np.float32(1.0) - share, offset, 1)
-        untouched = share == 0.0
+            self._mirror(view, around, colours, first, step // coarse)
+        shown = _stretched(words_of(np.asarray(cv2.merge(colours))), part.size)
+        seen = cv2.multiply(
+            _stretched(words_of(share), part.size), _ground_pixels(around.ground[first:], step, part), scale=1 / 65535
+        )
         new = view.picture.pixels.copy()
-        mask = untouched if changed.ndim == 2 else untouched[..., None]
-        new[first * step :] = np.where(mask, part.pixels, changed)
+        new[first * step :] = covered(part, np.asarray(seen), shown)
         return new
 
     def _lain(
@@ -152,17 +151,16 @@ class CoveredRoadInPictures(RoadInPictures):
             tone *= np.float32(1.0) - np.float32(self.lying.pressed) * np.exp(-np.square(np.square(off)))
         return share, np.maximum(tone * light, np.float32(0.0))
 
-    def _mirror(self, view: View, around: Surroundings, colours: list[Singles], share: Singles, first: int) -> None:
-        """Blend in the mirror image of what stands beyond, by Fresnel's law; in place."""
-        step = around.depth.step_px
-        light = coarse_light(view.picture, around.shape, step)
+    def _mirror(self, view: View, around: Surroundings, colours: list[Singles], first: int, step_px: int) -> None:
+        """Blend the mirror image of what stands beyond into colours (h, w), by Fresnel's law; in place."""
+        light = coarse_light(view.picture, around.shape, around.depth.step_px)
         reflection = cv2.blur(mirrored(light, around.ground), (3, 9))[first:]
         reflected = fresnel(-around.rays[first:, :, 2], self.lying.index).astype(np.float32)
-        size = share.shape
-        weight = _enlarged(reflected, step, size)
+        size = colours[0].shape[0], colours[0].shape[1]
+        weight = _enlarged(reflected, step_px, size)
         for place, channel in enumerate(cv2.split(reflection * reflected[..., None])):
             colours[place] *= np.float32(1.0) - weight
-            colours[place] += share * _enlarged(channel, step, size)
+            colours[place] += _enlarged(channel, step_px, size)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Check that the ground right ahead gets closer to the cover's colour."""
@@ -208,22 +206,25 @@ def _falling(view: View, around: Surroundings, albedo: float = 1.0) -> tuple[Sin
     return soft * np.float32(exposed), cv2.blur(seen, (3, 3))
 
 
-def _ground_pixels(ground: npt.NDArray[np.bool_], step_px: int, picture: Picture) -> Singles:
-    """Return how much of each pixel is ground: along the edges of the picture within its cells (h, w)."""
+def _ground_pixels(ground: npt.NDArray[np.bool_], step_px: int, picture: Picture) -> Words:
+    """Return how much of each pixel is ground, in 65,535ths: along the edges of the picture within its cells (h, w)."""
     cells = ground.astype(np.float32)
-    shares = (_enlarged(cells, step_px, picture.size) * np.float32(65535.0)).astype(np.uint16)
+    shares = _enlarged(words_of(cells), step_px, picture.size)
     follow_edges(shares, cells, picture, step_px, 0.5)
-    near = _enlarged(cv2.dilate(cells, np.ones((3, 3), np.uint8)), step_px, picture.size) == 1.0
-    return np.where(near, shares.astype(np.float32) / np.float32(65535.0), np.float32(0.0))
+    near = _enlarged(
+        cv2.dilate(ground.astype(np.uint8), np.ones((3, 3), np.uint8)) * np.uint8(255), step_px, picture.size
+    )
+    return np.asarray(cv2.copyTo(shares, cv2.compare(near, 255, cv2.CMP_EQ)))
 
 
-def _stretched(values: Singles, size: tuple[int, int]) -> Singles:
-    """Return values (h, w) of every second pixel, or of each, for every pixel of a picture of ``size``."""
-    return values if values.shape == size else np.asarray(cv2.resize(values, (0, 0), fx=2, fy=2)[: size[0], : size[1]])
+def _stretched(values: Words, size: tuple[int, int]) -> Words:
+    """Return values (h, w, …) of every second pixel, or of each, for every pixel of a picture of ``size``."""
+    if values.shape[:2] == size:
+        return values
+    return np.ascontiguousarray(cv2.resize(values, (0, 0), fx=2, fy=2)[: size[0], : size[1]])
 
 
-def _enlarged(cells: npt.NDArray[Any], step_px: int, size: tuple[int, int]) -> Singles:
+def _enlarged(cells: npt.NDArray[Any], step_px: int, size: tuple[int, int]) -> npt.NDArray[Any]:
     """Return values of cells (h, w) for every pixel of a picture of ``size``, interpolated."""
     rows, columns = (n * step_px for n in cells.shape)
-    whole = cv2.resize(np.ascontiguousarray(cells, np.float32), (columns, rows), interpolation=cv2.INTER_LINEAR)
-    return np.ascontiguousarray(whole[: size[0], : size[1]])
+    return np.ascontiguousarray(cv2.resize(np.ascontiguousarray(cells), (columns, rows))[: size[0], : size[1]])
