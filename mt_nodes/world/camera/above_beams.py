@@ -54,18 +54,21 @@ def above_beams(
         The ranges; (h, w) how near cells above an edge may be, which look like what is below, infinite elsewhere; and
         (h, w) how far bright cells of a thing may be, which may be sky, 0 elsewhere.
     """
-    above = np.arange(len(range_m))[:, None] < top
     reached = np.take_along_axis(range_m, top, axis=0)[0]
     surface = _surfaces(reached, continues[0])
+    row, topmost = np.arange(len(range_m), dtype=np.int16)[:, None], top.astype(np.int16)
+    above = row < topmost
     distant = ~continues & (reached > _DISTANT * far_m.max())
-    row = np.arange(len(range_m))[:, None]
-    seeds = np.where(above, 0, np.where(continues, surface, _BACKGROUND))
-    seeds = np.where(distant & above & (row >= top - _SEED_ROWS), _BACKGROUND, seeds)
+    background = distant & above & (row >= topmost - _SEED_ROWS)
     edges = upper_edges(range_m, top, surface, (continues & high)[0], sky, colours, cell_rad)
-    ends = above & (edges.row > 0)
-    within = ends & (row >= edges.row)
-    seeds = np.where(ends & ~within & (row >= edges.row - _SEED_ROWS), _BACKGROUND, seeds)
-    labels = flooded(colours, np.where(sky, _SKY, seeds).astype(np.int32))
+    edge = edges.row.astype(np.int16)
+    ends = above & (edge > 0)
+    within = ends & (row >= edge)
+    background |= ends & ~within & (row >= edge - _SEED_ROWS)
+    seeds = np.where(above, np.int32(0), np.where(continues, surface, np.int32(_BACKGROUND)))
+    seeds[background] = _BACKGROUND
+    seeds[sky] = _SKY
+    labels = flooded(colours, seeds)
     # What is as bright as the sky, over a near thing that the picture cuts off at its side, is rather the thing.
     cut_off = continues & ((surface == surface[0]) | (surface == surface[-1])) & (reached < NEAR_M)
     bright = above & cut_off & ~sky & (labels == _SKY)

@@ -41,19 +41,21 @@ def between_beams(range_m: Singles, measured: Mask, light: Singles, ground_m: Si
     """
     filled, first = range_m.copy(), int(measured.any(axis=1).argmax())
     filled[first:] = nearest(range_m[first:], measured[first:])
-    column, above, below, row = _gaps(measured)
-    upper, lower = range_m[above, column], range_m[below, column]
-    share = ((row - above) / (below - above)).astype(np.float32)
+    cell, up, down = _gaps(measured)
+    width = measured.shape[1]
+    ends = cell - up * width, cell + down * width
+    upper, lower = (range_m.take(end) for end in ends)
+    share = (up / (up + down)).astype(np.float32)
     linear = np.float32(1.0) / ((1 - share) / upper + share / lower)
-    grounded = (upper > ON_GROUND * ground_m[above, column]) & (lower > ON_GROUND * ground_m[below, column])
-    one_surface = grounded | (np.maximum(upper, lower) < _ONE_SURFACE * np.minimum(upper, lower))
-    filled[row, column] = linear
+    ground = [ground_m.take(end) for end in ends]
+    one_surface = (upper > ON_GROUND * ground[0]) & (lower > ON_GROUND * ground[1])
+    one_surface |= np.maximum(upper, lower) < _ONE_SURFACE * np.minimum(upper, lower)
     split = np.flatnonzero(~one_surface)
-    row, column, above, below = (a[split] for a in (row, column, above, below))
-    here = light[row, column]
-    unlike = [np.abs(here - light[at, column]).sum(axis=-1) / _LIGHT for at in (above, below)]
-    is_upper = unlike[0] + 0.5 * (row - above) < unlike[1] + 0.5 * (below - row)
-    filled[row, column] = np.where(is_upper, upper[split], lower[split])
+    here, *there = (light.reshape(-1, light.shape[-1])[at[split]] for at in (cell, *ends))
+    unlike = [np.abs(here - other).sum(axis=-1) / _LIGHT for other in there]
+    is_upper = unlike[0] + 0.5 * up[split] < unlike[1] + 0.5 * down[split]
+    linear[split] = np.where(is_upper, upper[split], lower[split])
+    filled.reshape(-1)[cell] = linear
     return filled
 
 
@@ -119,13 +121,12 @@ def nearest_within(range_m: Singles, measured: Mask) -> tuple[Singles, Singles]:
     return by_label.take(label), np.asarray(apart)
 
 
-def _gaps(measured: Mask) -> tuple[Grid, Grid, Grid, Grid]:
-    """Return column, next measured row above and below, and row of each cell (n,) in a narrow gap."""
+def _gaps(measured: Mask) -> tuple[Grid, Grid, Grid]:
+    """Return the number of each cell (n,) in a narrow gap, and of rows up and down to the next measured one."""
     up = np.where(measured, np.uint8(0), np.uint8(_WIDEST_GAP))
     down = up.copy()
     for step in (1, 2, 4):  # rows to the next measured one, as far as it counts
         np.minimum(up[step:], up[:-step] + np.uint8(step), out=up[step:])
         np.minimum(down[:-step], down[step:] + np.uint8(step), out=down[:-step])
     within = np.flatnonzero((up + down <= _WIDEST_GAP) & ~measured)
-    row, column = np.divmod(within, measured.shape[1])
-    return column, row - up.reshape(-1)[within], row + down.reshape(-1)[within], row
+    return within, up.take(within).astype(np.int64), down.take(within).astype(np.int64)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from mt_nodes.world.camera.relight import grey
 
@@ -117,8 +118,8 @@ def _alike(planes: Sequence[Singles], hit: Singles) -> Cells:
 
 def _around(hit: Singles) -> Singles:
     """Return the median (1, w, 3) over neighbouring columns: that of a wall where a column's own hit is a window."""
-    beside = np.arange(-_BESIDE_CELLS, _BESIDE_CELLS + 1) + np.arange(hit.shape[1])[:, None]
-    windows = hit[0].T[:, np.clip(beside, 0, hit.shape[1] - 1)]
+    wide = np.pad(hit[0].T, ((0, 0), (_BESIDE_CELLS, _BESIDE_CELLS)), "edge")
+    windows = sliding_window_view(wide, 2 * _BESIDE_CELLS + 1, axis=1)
     return np.ascontiguousarray(np.partition(windows, _BESIDE_CELLS, axis=-1)[..., _BESIDE_CELLS].T)[None]
 
 
