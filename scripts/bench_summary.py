@@ -17,9 +17,9 @@ import numpy as np
 
 from mt_nodes.base.jsonl import seal
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.finish import finish
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.report.run_files import write_files
+from mt_nodes.report.run_files import ReportTables
 
 #: The summary of so many drives, and the report of so many pairs, are to take less than this.
 GOAL_S, GOAL_MIB = 60.0, 1024.0
@@ -108,8 +108,7 @@ def _measure(answer: Connection, drives: int, pairs: int) -> None:
 def _measure_report(answer: Connection, place: str) -> None:
     out, info = Path(place), RelationInfo("fog", "expected")
     began_s, before_mib = time.process_time(), _peak_mib()
-    summary = summarise(read_journal(out / "result.jsonl"), [info], drive_by_drive=True)
-    report = write_files(out, summary, read_journal(out / "result.jsonl"))
+    summary = finish(out, [info], tables=ReportTables(out, [info]), drive_by_drive=True)
     took_s = time.process_time() - began_s
     with (out / "pairs.csv").open("rb") as file:
         rows = sum(1 for _ in file) - 1
@@ -121,7 +120,7 @@ def _measure_report(answer: Connection, place: str) -> None:
             "cpu_s": round(took_s, 2),
             "peak_mib": round(_peak_mib(), 1),
             "beyond_mib": round(_peak_mib() - before_mib, 1),
-            "page_mib": round(report.stat().st_size / 2**20, 2),
+            "page_mib": round((out / "report.html").stat().st_size / 2**20, 2),
         }
     )
 
