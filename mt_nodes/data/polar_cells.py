@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,10 @@ def counted_cells(xy_m: npt.ArrayLike, labels: npt.ArrayLike) -> dict[str, list[
 
 def cells_in(detail: Mapping[str, Any]) -> list[tuple[str, Polar]]:
     """Return class and cell of the obstacles that a verdict's detail lists as judged."""
-    return [
-        (label, Polar(int(row[0]), int(row[1]))) for label, rows in detail.get(JUDGED_IN, {}).items() for row in rows
-    ]
+    return [(label, _cell(row[0], row[1])) for label, rows in detail.get(JUDGED_IN, {}).items() for row in rows]
+
+
+@lru_cache(maxsize=4096)
+def _cell(range_m: int, bearing_deg: int) -> Polar:
+    """Return a cell; the same one each time, as a report of a million pairs names ten million."""
+    return Polar(range_m, bearing_deg)

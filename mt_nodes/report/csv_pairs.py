@@ -7,6 +7,7 @@ import csv
 import importlib.util
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from sys import intern
 from typing import Any, NamedTuple
@@ -108,7 +109,7 @@ def write_pairs_csv(path: Path, rows: Iterable[PairRow]) -> None:
     with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows(row[: len(COLUMNS)] for row in rows)
+        writer.writerows(map(itemgetter(slice(len(COLUMNS))), rows))
 
 
 def write_pairs_parquet(path: Path, rows: Sequence[PairRow]) -> bool:
@@ -119,7 +120,7 @@ def write_pairs_parquet(path: Path, rows: Sequence[PairRow]) -> bool:
     import pyarrow.parquet
 
     schema = pyarrow.schema([(name, getattr(pyarrow, NUMBERS.get(name, "string"))()) for name in COLUMNS])
-    columns = [_column([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
+    columns = [_column(list(map(itemgetter(at), rows)), field.type) for at, field in enumerate(schema)]
     with path.open("wb") as file:  # pyarrow refuses a path that is not UTF-8
         pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), file)
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def packed_pairs(results_dir: Path, rows: Sequence[PairRow], violated: Sequence[
     ``worst`` (rank among the violated, -1: not violated) and ``evidence`` (whether there is a bag of it).
     ``violated``: the violated pairs, worst first.
     """
-    texts = {name: coded([getattr(row, name) for row in rows]) for name in _CODED}
+    texts = {name: coded(map(attrgetter(name), rows)) for name in _CODED}
     rank = {row.pair: at for at, row in enumerate(violated)}
     bags = {path.name for path in (results_dir / "evidence").glob("*.mcap")}
     arrays: dict[str, npt.NDArray[Any]] = {
@@ -52,7 +53,7 @@ def packed_pairs(results_dir: Path, rows: Sequence[PairRow], violated: Sequence[
         "worst": np.array([rank.get(row.pair, _NONE) for row in rows], dtype=np.int32),
         "evidence": np.array([row.pair in rank and _evidence(row) in bags for row in rows], dtype=np.uint8),
         **{name: codes for name, (codes, _) in texts.items()},
-        **{name: floats([getattr(row, name) for row in rows]) for name in _MEASURED},
+        **{name: floats(map(attrgetter(name), rows)) for name in _MEASURED},
         **_commanded(rows),
     }
     header = {

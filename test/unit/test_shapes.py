@@ -6,9 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.record_shapes import NUMBER, TEXT_OR_NULL, expect_shape, mismatch
+from mt_nodes.base.record_shapes import NUMBER, TEXT_OR_NULL, expect_shape, mismatch, quick_test
 
 SHAPE = {
     **{"id": str, "count?": int, "rate": (*NUMBER, type(None)), "why?": TEXT_OR_NULL},
@@ -34,6 +36,7 @@ FITS: dict[str, Any] = {"id": "a", "rate": None, "rows": [{"name": "b", "more": 
 )
 def test_what_fits(more: dict[str, Any]) -> None:
     assert mismatch({**FITS, **more}, SHAPE) == ""
+    assert quick_test(SHAPE)({**FITS, **more})
 
 
 @pytest.mark.parametrize(
@@ -54,5 +57,27 @@ def test_what_fits(more: dict[str, Any]) -> None:
 )
 def test_what_does_not_fit_is_named_with_its_place(value: Any, why: str) -> None:
     assert mismatch(value, SHAPE) == why
+    assert not quick_test(SHAPE)(value)
     with pytest.raises(InfrastructureError, match=r"run\.json: not as mt_nodes writes it: "):
         expect_shape(value, SHAPE, "run.json")
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
+JSON = st.recursive(
+    PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner), max_leaves=8
+)
+TYPES = st.sampled_from([str, int, float, bool, object, NUMBER, TEXT_OR_NULL])
+SHAPES = st.recursive(
+    TYPES,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "a?", "b", "b?", "*"]), inner)
+        | st.tuples(inner, inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(value=JSON, shape=SHAPES)
+def test_the_quick_test_says_what_the_slow_one_says(value: Any, shape: Any) -> None:
+    assert quick_test(shape)(value) == (mismatch(value, shape) == "")

@@ -77,8 +77,10 @@ class CommandsPossible(StreamCheck):
     A speed that a controller below leads to, and not at once, is a target: say so by ``speeds``, or each step of it is
     taken for an acceleration.
 
-    Bounds are those of what a vehicle can, not of comfort: ISO 15622:2018 has an ACC brake by at most 5 m/s² and with
-    5 m/s³, which an emergency must exceed. Full braking is that of dry asphalt, a friction coefficient of 1.
+    Bounds are those of what a vehicle can, not of comfort, which an emergency must exceed: ISO 15622:2018 has an ACC
+    brake by at most 5 m/s² with 5 m/s³ at walking pace, and by 3.5 m/s² with 2.5 m/s³ from 20 m/s on; ISO 11270:2014
+    has lane keeping steer by at most 3 m/s² (as the open driver assistants of commaai/opendbc and sunnypilot apply
+    both). Full braking is that of dry asphalt, a friction coefficient of 1.
     """
 
     needs: ClassVar[tuple[tuple[str, ...], ...]] = (("control",),)
@@ -96,7 +98,7 @@ class CommandsPossible(StreamCheck):
         4.0, low=0.1, high=50.0, unit="m/s²", help="strongest acceleration; that of ISO 15622 below 5 m/s"
     )
     lateral_mps2: float = param(
-        4.0, low=0.1, high=50.0, unit="m/s²", help="strongest acceleration to the side; UN R79 and R157 allow 3"
+        4.0, low=0.1, high=50.0, unit="m/s²", help="strongest acceleration to the side; ISO 11270 allows 3"
     )
     jerk_mps3: float = param(
         40.0, low=0.1, high=1000.0, unit="m/s³", help="largest change of acceleration; of full braking in 0.25 s"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import FILE as LEDGER
 from mt_nodes.engine.ledger import read_ledger
 from mt_nodes.engine.results_dirs import results_of
-from mt_nodes.engine.summary.explored import violated_cells
+from mt_nodes.engine.summary.explored import LabelledCell, violated_cells
 
 #: All bearings; behind the ego vehicle at both ends.
 BEARINGS_DEG = tuple(range(-180, 180, BEARING_DEG))
@@ -130,14 +130,20 @@ class CoverageCounter:
     """Counts the pairs of runs while others read their journals."""
 
     def __init__(self) -> None:
-        self._cells: dict[CoverageCell, CellCount] = defaultdict(CellCount)
+        self._tried: dict[str, Counter[LabelledCell]] = defaultdict(Counter)
+        self._violated: dict[str, Counter[LabelledCell]] = defaultdict(Counter)
         self._weathers: dict[str, Totals] = defaultdict(Totals)
         self._undecided = 0
 
     @property
     def coverage(self) -> Coverage:
         """Coverage so far."""
-        return Coverage(dict(self._cells), dict(self._weathers), self._undecided)
+        cells = {
+            CoverageCell(*place, label, weather): CellCount(count, self._violated[weather][label, place])
+            for weather, tried in self._tried.items()
+            for (label, place), count in tried.items()
+        }
+        return Coverage(cells, dict(self._weathers), self._undecided)
 
     def passing(self, directory: Path, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         """Yield the lines of a run's journal unchanged, and count them.
@@ -164,10 +170,8 @@ class CoverageCounter:
         totals.violated += violated
         totals.decided_nowhere += not (tried | violated_in)
         totals.violated_nowhere += violated and not violated_in
-        for label, place in tried | violated_in:
-            count = self._cells[CoverageCell(*place, label, weather)]
-            count.tried += 1
-            count.violated += (label, place) in violated_in
+        self._tried[weather].update(tried | violated_in)
+        self._violated[weather].update(violated_in)
 
 
 def _followups(directory: Path) -> tuple[dict[str, str], dict[str, set[tuple[str, Polar]]]]:
