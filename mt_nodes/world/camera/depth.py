@@ -90,14 +90,13 @@ class DepthMap:
     def thinned(self, every: int) -> DepthMap:
         """Return the cell in the middle of each square of so many cells on a side, an odd number."""
         some = np.s_[every // 2 :: every, every // 2 :: every]
-        own = (a[some] for a in (self.through_m, self.far_m, self.pane_m))
-        return DepthMap(
-            self.range_m[some],
-            self.measured[some],
-            every * self.step_px,
-            *own,
-            lambda: (self.bounds_m[0][some], self.bounds_m[1][some]),
-        )
+        through_m, far_m, pane_m = (a[some] for a in (self.through_m, self.far_m, self.pane_m))
+
+        def find_bounds_m() -> Bounds:
+            return self.bounds_m[0][some], self.bounds_m[1][some]
+
+        step_px = every * self.step_px
+        return DepthMap(self.range_m[some], self.measured[some], step_px, through_m, far_m, pane_m, find_bounds_m)
 
     def middles_px(self) -> npt.NDArray[np.float64]:
         """Return x and y (h, w, 2) of the centres of the cells."""

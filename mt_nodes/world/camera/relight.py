@@ -227,7 +227,7 @@ def _means(pixels: Pixels, cell_px: int) -> npt.NDArray[Any]:
     sums = np.add.reduce(pixels.reshape(height, cell_px, -1), axis=1, dtype=np.uint16)
     sums *= np.uint16(cell_px)
     sums = cv2.resize(sums.reshape(height, *pixels.shape[1:]), (width, height), interpolation=cv2.INTER_AREA)
-    return np.rint(sums * np.float32(1.0 / cell_px**2))
+    return np.asarray(np.rint(sums * np.float32(1.0 / cell_px**2)))
 
 
 def _in_order(cells: Singles, order: str) -> Singles:
