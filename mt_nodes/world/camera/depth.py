@@ -109,6 +109,15 @@ class DepthMap:
         rows, columns = (n * self.step_px for n in cells.shape[:2])
         return np.asarray(cv2.resize(cells, (columns, rows), interpolation=how))[: size[0], : size[1]]
 
+    def in_part(self, cells: Singles, part: tuple[slice, slice]) -> Singles:
+        """Return values of the cells (h, w) for every pixel of a part of a picture: those of :meth:`in_picture`."""
+        step = self.step_px
+        first = [max(0, side.start // step - 1) for side in part]  # a cell more on each side: seams do not show
+        near = cells[tuple(slice(at, side.stop // step + 2) for at, side in zip(first, part, strict=True))]
+        whole = cv2.resize(near, (near.shape[1] * step, near.shape[0] * step))
+        own = (slice(s.start - at * step, s.stop - at * step) for at, s in zip(first, part, strict=True))
+        return np.asarray(whole[tuple(own)])
+
 
 def cell_px(width_px: int) -> int:
     """Return the width of a cell of a picture of some width."""

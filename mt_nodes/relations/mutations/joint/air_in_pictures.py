@@ -68,13 +68,12 @@ def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
     return np.asarray(brightness * exposure * np.clip(bright, _DARKEST, _BRIGHTEST) * colour / colour.max(), np.float32)
 
 
-def veiled(view: View, passing: Floats, air: Singles) -> npt.NDArray[Any]:
-    """Return the pixels of a view through air of which a share ``passing`` (h, w) of each cell's light arrives.
+def veiled(picture: Picture, passing: Floats, air: Singles, step_px: int) -> npt.NDArray[Any]:
+    """Return the pixels of a picture through air of which a share ``passing`` (h, w) of each cell's light arrives.
 
     I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924).
     """
-    steps = surroundings(view).depth.step_px
-    return blended(view.picture, passing.astype(np.float32), air, steps, _LEAST_STEP)
+    return blended(picture, passing.astype(np.float32), air, step_px, _LEAST_STEP)
 
 
 def proof_of_veil(old: View, new: View, passing: Floats, air: Singles, direct: float = 1.0) -> str | None:
