@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.rig_light import mean_light, shading_in_rig, views_of_scene
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, UNCHANGED, diffuse_light
-from mt_nodes.world.camera.light import Colour, light_of, values_of
+from mt_nodes.world.camera.light import Colour, light_of, quantile, values_of
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import blended, grey
 from mt_nodes.world.camera.surroundings import Surroundings
@@ -63,7 +63,7 @@ def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
     sky = np.concatenate(low)
     if sky.size < least:
         sky = np.concatenate([own[v.around.sky] for v, own in zip(views, lights, strict=True)])
-    bright = float(np.quantile(sky, 0.5)) if sky.size >= least else _NO_SKY
+    bright = quantile(sky, 0.5) if sky.size >= least else _NO_SKY
     colour = np.array(tint, np.float32)
     return np.asarray(brightness * exposure * np.clip(bright, _DARKEST, _BRIGHTEST) * colour / colour.max(), np.float32)
 
