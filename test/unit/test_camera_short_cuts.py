@@ -307,8 +307,8 @@ def test_gaps_between_beams_are_those_between_the_next_rows_above_and_below() ->
     above = np.maximum.accumulate(np.where(measured, rows, -1), axis=0)
     below = np.minimum.accumulate(np.where(measured, rows, 60)[::-1], axis=0)[::-1]
     within = ~measured & (above >= 0) & (below < 60) & (below - above <= 8)
-    row, column = np.nonzero(within)
-    for found, expected in zip(_gaps(measured), (column, above[within], below[within], row), strict=True):
+    up, down = (rows - above)[within], (below - rows)[within]
+    for found, expected in zip(_gaps(measured), (np.flatnonzero(within), up, down), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 

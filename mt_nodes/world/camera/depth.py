@@ -90,14 +90,13 @@ class DepthMap:
     def thinned(self, every: int) -> DepthMap:
         """Return the cell in the middle of each square of so many cells on a side, an odd number."""
         some = np.s_[every // 2 :: every, every // 2 :: every]
-        own = (a[some] for a in (self.through_m, self.far_m, self.pane_m))
-        return DepthMap(
-            self.range_m[some],
-            self.measured[some],
-            every * self.step_px,
-            *own,
-            lambda: (self.bounds_m[0][some], self.bounds_m[1][some]),
-        )
+        through_m, far_m, pane_m = (a[some] for a in (self.through_m, self.far_m, self.pane_m))
+
+        def find_bounds_m() -> Bounds:
+            return self.bounds_m[0][some], self.bounds_m[1][some]
+
+        step_px = every * self.step_px
+        return DepthMap(self.range_m[some], self.measured[some], step_px, through_m, far_m, pane_m, find_bounds_m)
 
     def middles_px(self) -> npt.NDArray[np.float64]:
         """Return x and y (h, w, 2) of the centres of the cells."""
@@ -109,6 +108,15 @@ class DepthMap:
         how = cv2.INTER_LINEAR if smooth else cv2.INTER_NEAREST
         rows, columns = (n * self.step_px for n in cells.shape[:2])
         return np.asarray(cv2.resize(cells, (columns, rows), interpolation=how))[: size[0], : size[1]]
+
+    def in_part(self, cells: Singles, part: tuple[slice, slice]) -> Singles:
+        """Return values of the cells (h, w) for every pixel of a part of a picture: those of :meth:`in_picture`."""
+        step = self.step_px
+        first = [max(0, side.start // step - 1) for side in part]  # a cell more on each side: seams do not show
+        near = cells[tuple(slice(at, side.stop // step + 2) for at, side in zip(first, part, strict=True))]
+        whole = cv2.resize(near, (near.shape[1] * step, near.shape[0] * step))
+        own = (slice(s.start - at * step, s.stop - at * step) for at, s in zip(first, part, strict=True))
+        return np.asarray(whole[tuple(own)])
 
 
 def cell_px(width_px: int) -> int:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.images.codecs import Picture
-from mt_nodes.world.camera.light import light_of, values_of
+from mt_nodes.world.camera.light import light_of, quantile, values_of
 from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, coarse_samples, grey, light_in, words_of
 from mt_nodes.world.camera.surroundings import Surroundings
 
@@ -188,7 +188,7 @@ def _sky(light: Singles, around: Surroundings) -> tuple[Singles, float]:
     rows = slice(0, int(np.flatnonzero(above.any(axis=1))[-1]) + 1 + _NEXT_CELLS)  # lower is none
     light, above, high = light[:, :, rows], above[rows], high[rows]
     bright = brightness(light)
-    usual = max(float(np.quantile(bright[1, ::2, ::2][above[::2, ::2] > 0.0], 0.7)), 1e-3)
+    usual = max(quantile(bright[1, ::2, ::2][above[::2, ::2] > 0.0], 0.7), 1e-3)
     inside = _between(bright * np.float32(1.0 / usual), _SKY_FROM, _SKY_TO)
     near = cv2.blur(above, (_NEXT_CELLS, _NEXT_CELLS))
     apart = np.zeros_like(bright)
@@ -214,7 +214,7 @@ def sun_and_shadow(of_ground: Singles) -> tuple[float, float, tuple[float, float
     if len(of_ground) < _FEWEST:
         return 1.0, 0.0, (1.0, 1.0, 1.0)
     bright = grey(of_ground)
-    low, high = np.quantile(bright, _TELLING)
+    low, high = (quantile(bright, share) for share in _TELLING)
     dark, lit = (of_ground[where].mean(axis=0) for where in (bright <= low, bright >= high))
     ratio = (dark / max(float(grey(dark)), 1e-4)) / (lit / max(float(grey(lit)), 1e-4))
     red, green, blue = np.clip(ratio**_COLOUR, 0.6, 1.8).tolist()

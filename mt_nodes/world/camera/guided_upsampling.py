@@ -64,7 +64,7 @@ def follow_edges(values: Words, cells: Singles, picture: Picture, cell_px: int, 
     Sun and X. Tang, "Guided Image Filtering", TPAMI 2013), whose linear models are fitted at the resolution of the
     cells (K. He and J. Sun, "Fast Guided Filter", arXiv 1505.00996). Nothing leaves the range of the cells around.
     """
-    tiles = list(_tiles_with_edges(cells, max(1, _TILE_PX // cell_px), least_step)) if cell_px > 1 else []
+    tiles = list(_tiles_with_edges(cells, tile_cells(cell_px), least_step)) if cell_px > 1 else []
     if not tiles:
         return
     luma = picture.luma()
@@ -77,6 +77,11 @@ def follow_edges(values: Words, cells: Singles, picture: Picture, cell_px: int, 
         y, x = (slice(s.start * cell_px, min(n, s.stop * cell_px)) for s, n in ((rows, height), (columns, width)))
         top, left = top * cell_px, left * cell_px
         values[y, x] = new[y.start - top : y.stop - top, x.start - left : x.stop - left]
+
+
+def tile_cells(cell_px: int) -> int:
+    """Return the cells on a side of the tiles in which edges are looked for."""
+    return max(1, _TILE_PX // cell_px)
 
 
 def _tiles_with_edges(cells: Singles, side: int, least_step: float) -> Iterator[Part]:

@@ -99,3 +99,13 @@ def colour_of_temperature(temperature_k: float) -> Colour:
 _RGB_OF_XYZ = np.array(
     [[3.2406255, -1.5372080, -0.4986286], [-0.9689307, 1.8757561, 0.0415175], [0.0557101, -0.2040211, 1.0569959]]
 )
+
+
+def quantile(values: npt.NDArray[np.float32], share: float) -> float:
+    """Return a quantile of values (n,), linear between neighbours as NumPy's, which is slow for many values."""
+    place = share * (values.size - 1)
+    least = int(place)
+    parted = np.partition(values, least)
+    above = float(parted[least + 1 :].min(initial=parted.dtype.type(np.inf))) if place > least else 0.0
+    low = float(parted[least])
+    return low + (above - low) * (place - least) if place > least else low

@@ -212,11 +212,11 @@ def _mean_samples(picture: Picture, shape: tuple[int, int], cell_px: int) -> npt
         if len(part) and (bottom or right):
             part = cv2.copyMakeBorder(part, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
         if len(part):
-            small[rows] = _means(part, cell_px)
+            small[rows] = means_of_cells(part, cell_px)
     return Picture(small, picture.order).rgb8()
 
 
-def _means(pixels: Pixels, cell_px: int) -> npt.NDArray[Any]:
+def means_of_cells(pixels: Pixels, cell_px: int) -> npt.NDArray[Any]:
     """Return the rounded means of cells of pixels (H, W) or (H, W, c): the very ones of OpenCV's ``INTER_AREA``.
 
     That is slow in reading tall cells: rows of bytes are added before, times their number, so that no sum is rounded.
@@ -227,7 +227,7 @@ def _means(pixels: Pixels, cell_px: int) -> npt.NDArray[Any]:
     sums = np.add.reduce(pixels.reshape(height, cell_px, -1), axis=1, dtype=np.uint16)
     sums *= np.uint16(cell_px)
     sums = cv2.resize(sums.reshape(height, *pixels.shape[1:]), (width, height), interpolation=cv2.INTER_AREA)
-    return np.rint(sums * np.float32(1.0 / cell_px**2))
+    return np.asarray(np.rint(sums * np.float32(1.0 / cell_px**2)))
 
 
 def _in_order(cells: Singles, order: str) -> Singles:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from mt_nodes.world.camera.light import quantile
 from mt_nodes.world.camera.relight import grey
 
 Singles = npt.NDArray[np.float32]
@@ -67,7 +68,7 @@ def sky_in(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
 def _looks_like_sky(light: Singles, hit: Singles, above: Cells, continues: Cells) -> Cells:
     bright = grey(light)
     some = bright[::2, ::2][above[::2, ::2]]
-    reference = max(float(np.quantile(some, 0.95)) if some.size else 0.0, _LEAST_SKY)
+    reference = max(quantile(some, 0.95) if some.size else 0.0, _LEAST_SKY)
     red, green, blue = planes = cv2.split(light)
     like_sky = above & (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
     for wall in (hit, _around(hit)):

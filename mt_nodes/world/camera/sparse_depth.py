@@ -94,5 +94,7 @@ def _topmost_rad(x: npt.NDArray[Any], y: npt.NDArray[Any], z: npt.NDArray[Any]) 
             slope = z / flat
             slope = slope[np.isfinite(slope)]
     high = slope[slope >= np.quantile(slope[::_SOME], _HIGH)]
-    share = 1.0 - (1.0 - _TOPMOST) * (len(slope) - 1) / max(len(high) - 1, 1)  # the same place among them
-    return float(np.arctan(np.quantile(high, share) if share >= 0.0 else np.quantile(slope, _TOPMOST)))
+    above = (1.0 - _TOPMOST) * (len(slope) - 1)  # as many are as high, or higher
+    if above >= len(high) - 1:
+        return float(np.arctan(np.quantile(slope, _TOPMOST)))
+    return float(np.arctan(np.quantile(high, 1.0 - above / (len(high) - 1))))

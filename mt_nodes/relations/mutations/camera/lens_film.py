@@ -16,6 +16,7 @@ from mt_nodes.data.images.codecs import Pixels, lossy, spread_px
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.world.camera import measures
+from mt_nodes.world.camera.relight import means_of_cells
 
 Singles = npt.NDArray[np.float32]
 #: Largest deflection, in root mean squares: the rest of a normal distribution is cut off.
@@ -116,7 +117,10 @@ def spread_light(pixels: Pixels) -> Pixels:
 def spread_coarsely(pixels: Pixels) -> Pixels:
     """Return the same, (h, w[, 3]) for squares of 8 by 8 pixels."""
     height, width = pixels.shape[:2]
-    small = cv2.resize(pixels, (max(8, width // 8), max(8, height // 8)), interpolation=cv2.INTER_AREA)
+    if height % 8 or width % 8:
+        small = cv2.resize(pixels, (max(8, width // 8), max(8, height // 8)), interpolation=cv2.INTER_AREA)
+    else:
+        small = means_of_cells(pixels, 8).astype(pixels.dtype, copy=False)
     side = 2 * (small.shape[1] // 40) + 1
     return np.asarray(cv2.blur(cv2.blur(small, (side, side)), (side, side)))
 

@@ -110,12 +110,18 @@ def ghosts(
 
 
 def _add_ghosts(total: Singles, x: npt.NDArray[Any], y: npt.NDArray[Any], light: Singles, middle: Singles) -> None:
-    """Add the ghosts of a light at a place to light (h, w, 3); in shares of the picture's width."""
+    """Add the ghosts of a light at a place to light (h, w, 3), where they reach; in shares of the picture's width."""
     for along, radius, colour in _GHOSTS:
-        away = _distance(x, y, light + (middle - light) * np.float32(along))
+        place = light + (middle - light) * np.float32(along)
+        ends = (np.searchsorted(side, at + 1.2 * radius * _SIDES) for side, at in zip((x, y), place, strict=True))
+        columns, rows = (slice(*end.tolist()) for end in ends)
+        away = _distance(x[columns], y[rows], place)
         disc = np.clip((np.float32(radius) - away) / np.float32(0.4 * radius) + np.float32(0.5), 0.0, 1.0)
         disc *= np.float32(0.55) + np.float32(0.45) * np.minimum(np.square(away / np.float32(radius)), 1.0)
-        total += disc[..., None] * np.array(colour, np.float32) * np.float32(0.25)
+        total[rows, columns] += disc[..., None] * np.array(colour, np.float32) * np.float32(0.25)
+
+
+_SIDES = np.array([-1.0, 1.0])
 
 
 def _distance(x: npt.NDArray[Any], y: npt.NDArray[Any], place: npt.NDArray[Any]) -> Singles:

@@ -27,6 +27,8 @@ _OWN_LIGHT = 0.3
 _THICK = 0.6
 #: By how much needles are brighter than the mean, as a share (assumed). Unit of the light that ice shows.
 _GRAIN, _SCALE = 0.48, 2.0 / 255.0
+#: Rows that are blended at a time, so that what lies between fits the processor's cache.
+_STRIPE_PX = 64
 #: Width in pixels of the picture in which frost grows.
 _CANVAS_PX = 640
 #: Stems from the rim, branches of a stem, and the angle of the branches of an ice crystal.
@@ -56,13 +58,17 @@ class LensFrost(OnEachCamera):
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Dim what is behind the ice, and add what the ice shows."""
         pixels, full_scale = view.picture.pixels, view.picture.full_scale
-        through, shown = (self._wide(part, pixels) for part in self._ice(view, draw))
+        through, shown = self._ice(view, draw)
         white = np.array(_ICE[:: -1 if view.picture.order == "bgr" else 1])
         own = tuple(_OWN_LIGHT * full_scale * (white if pixels.ndim == 3 else white[1:2]))
         coarse = cv2.multiply(spread_coarsely(pixels), (1.0 - _OWN_LIGHT,) * 4)
-        lit = cv2.resize(cv2.add(coarse, (*own, 0.0, 0.0, 0.0)[:4]), pixels.shape[1::-1])
-        behind = cv2.multiply(pixels, through, scale=1.0 / 255.0)
-        return np.asarray(cv2.add(behind, cv2.multiply(lit, shown, scale=_SCALE), dst=behind))
+        new = cv2.resize(cv2.add(coarse, (*own, 0.0, 0.0, 0.0)[:4]), pixels.shape[1::-1])
+        for first in range(0, len(pixels), _STRIPE_PX):
+            rows = slice(first, first + _STRIPE_PX)
+            passing, lit = (self._wide(part[rows], pixels) for part in (through, shown))
+            behind = cv2.multiply(pixels[rows], passing, scale=1.0 / 255.0)
+            cv2.add(behind, cv2.multiply(new[rows], lit, scale=_SCALE), dst=new[rows])
+        return np.asarray(new)
 
     def affected(self, view: View, draw: Draw) -> Mask:
         """Where ice is."""

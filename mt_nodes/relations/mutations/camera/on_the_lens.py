@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import cv2
@@ -78,21 +79,7 @@ class OnTheLens(OnEachCamera):
 
     def spots(self, view: View, draw: Draw) -> Iterator[Spot]:
         """Yield the drawn spots that lie in the picture."""
-        height, width = view.picture.size
-        for x, y, radius in np.asarray(draw["spots"], dtype=np.float64) * width:
-            reach = radius * (1.0 + sum(share for _, share in self.waves))
-            rows = slice(max(0, int(y - reach)), min(height, int(y + reach) + 2))
-            columns = slice(max(0, int(x - reach)), min(width, int(x + reach) + 2))
-            down = (np.arange(rows.start, rows.stop, dtype=np.float32) - np.float32(y))[:, None]
-            right = np.arange(columns.start, columns.stop, dtype=np.float32) - np.float32(x)
-            turn, own = np.arctan2(down, right), np.float32(x + y)  # each spot has its own shape
-            outline = np.float32(1.0) + sum(
-                np.float32(share) * np.sin(np.float32(times) * (turn + own) + own * np.float32(times > _WAVES_IN_STEP))
-                for times, share in self.waves
-            )
-            cover = self.cover(np.sqrt(down * down + right * right) / (np.float32(radius) * outline))
-            if cover.size:
-                yield Spot(rows, columns, np.where(cover < _LEAST_COVER, np.float32(0.0), cover))
+        yield from _spots(self, view.picture.size, np.asarray(draw["spots"], dtype=np.float64).tobytes())
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Cover one spot after the other."""
@@ -109,6 +96,28 @@ class OnTheLens(OnEachCamera):
         for spot in self.spots(view, draw):
             mask[spot.rows, spot.columns] |= (spot.cover > 0.0).astype(np.uint8)
         return mask
+
+
+@lru_cache(maxsize=8)
+def _spots(mutation: OnTheLens, size: tuple[int, int], drawn: bytes) -> tuple[Spot, ...]:
+    """Return the drawn spots, rows of x, y, radius, that lie in a picture (height, width): kept, for they stay."""
+    height, width = size
+    found = []
+    for x, y, radius in np.frombuffer(drawn).reshape(-1, 3) * width:
+        reach = radius * (1.0 + sum(share for _, share in mutation.waves))
+        rows = slice(max(0, int(y - reach)), min(height, int(y + reach) + 2))
+        columns = slice(max(0, int(x - reach)), min(width, int(x + reach) + 2))
+        down = (np.arange(rows.start, rows.stop, dtype=np.float32) - np.float32(y))[:, None]
+        right = np.arange(columns.start, columns.stop, dtype=np.float32) - np.float32(x)
+        turn, own = np.arctan2(down, right), np.float32(x + y)  # each spot has its own shape
+        outline = np.float32(1.0) + sum(
+            np.float32(share) * np.sin(np.float32(times) * (turn + own) + own * np.float32(times > _WAVES_IN_STEP))
+            for times, share in mutation.waves
+        )
+        cover = mutation.cover(np.sqrt(down * down + right * right) / (np.float32(radius) * outline))
+        if cover.size:
+            found.append(Spot(rows, columns, np.where(cover < _LEAST_COVER, np.float32(0.0), cover)))
+    return tuple(found)
 
 
 def _mix_into(under: Pixels, over: Pixels, cover: Singles) -> None:
@@ -162,7 +171,7 @@ class LensDirt(OnTheLens):
     def replacement(self, part: Pixels, view: View, spot: Spot) -> Pixels:
         """Mud everywhere."""
         colours = [_MUD["rgb".index(c)] for c in view.picture.order] if part.ndim == 3 else _MUD[1]
-        return np.broadcast_to(np.array(colours) * view.picture.full_scale, part.shape)
+        return np.broadcast_to((np.array(colours) * view.picture.full_scale).astype(part.dtype), part.shape)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare contrast where blots are."""

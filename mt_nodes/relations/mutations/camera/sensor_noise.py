@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,7 +19,11 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.light import light_of, values_of
+from mt_nodes.world.camera.light import light_of, mapped_by_table, values_of
+
+Floats = npt.NDArray[np.float64]
+#: Writes samples (h, w) with the noise of a part of the field into an array.
+Write = Callable[[Pixels, tuple[slice, slice], Pixels], None]
 
 #: Rows per position in the noise field; few enough for the processor's cache.
 _STRIPE = 32
@@ -26,8 +31,6 @@ _STRIPE = 32
 _PLAY = 128
 #: One standard deviation in the field's integers.
 _UNIT = 32.0
-#: Resolution of standard deviations for bytes, in parts of a sample.
-_FINE = 64.0
 #: An estimate of noise from n samples is off by about 1 / sqrt(n) of itself, and by more if the existing noise is not
 #: normal: a rise by this share, and by so many times the former, is detectable.
 _RISE, _RISE_SIGMA = 0.05, 4.0
@@ -84,19 +87,19 @@ class SensorNoise(EachImage):
         """Add noise stripe by stripe."""
         pixels = view.picture.pixels
         channels = pixels.shape[2] if pixels.ndim == 3 else 1
-        field = _field(draw["noise_key"], _STRIPE + _PLAY, (view.picture.size[1] + _PLAY) * channels)
-        deviations, unit = self._deviations(pixels.dtype)
-        out = np.empty_like(pixels)
+        top = view.picture.full_scale
+        of_values = top * self._deviation(np.arange(top + 1) / top)
+        add = _adding_bytes if pixels.dtype == np.uint8 else _adding_words
+        size = _STRIPE + _PLAY, (view.picture.size[1] + _PLAY) * channels
+        write, out = add(of_values, draw["noise_key"], size), np.empty_like(pixels)
         for i, (down, right) in enumerate(draw["places_px"].astype(np.int64)):
-            part = pixels[i * _STRIPE : (i + 1) * _STRIPE]
-            flat = part.reshape(len(part), -1)
-            own = field[down : down + len(part), right * channels : right * channels + flat.shape[1]]
-            noise = _mapped(flat, deviations)
-            cv2.multiply(noise, own.astype(deviations.dtype, copy=False), dst=noise, scale=unit)
-            _write_sum(flat, noise, out[i * _STRIPE : (i + 1) * _STRIPE].reshape(flat.shape))
+            rows = slice(i * _STRIPE, (i + 1) * _STRIPE)
+            flat = pixels[rows].reshape(len(pixels[rows]), -1)
+            own = np.s_[down : down + len(flat), right * channels : right * channels + flat.shape[1]]
+            write(flat, own, out[rows].reshape(flat.shape))
         return out
 
-    def _deviation(self, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _deviation(self, value: Floats) -> Floats:
         """Return the standard deviations of samples by value, all in shares of full scale."""
         light = light_of(value)
         variance_e2 = (
@@ -104,17 +107,6 @@ class SensorNoise(EachImage):
         )
         sigma = np.sqrt(variance_e2) / self.full_well_e
         return np.asarray((values_of(light + sigma) - values_of(light - sigma)) / 2.0)
-
-    def _deviations(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], float]:
-        """Return the standard deviation for each sample value, and the divisor of its product with the field.
-
-        Integers for samples that are bytes: faster, and precise enough.
-        """
-        top = int(np.iinfo(dtype).max)
-        of_values = top * self._deviation(np.arange(top + 1) / top)
-        if dtype == np.uint8:
-            return np.rint(np.minimum(of_values, 255.0) * _FINE).astype(np.int16), 1.0 / (_FINE * _UNIT)
-        return of_values.astype(np.float32), 1.0 / _UNIT
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Estimate noise again, and compare mean brightnesses."""
@@ -133,18 +125,32 @@ def _middle(pixels: Pixels) -> Pixels:
     return np.ascontiguousarray(pixels[rows, columns])
 
 
-def _mapped(samples: Pixels, of_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.asarray(cv2.LUT(samples, of_values)) if samples.dtype == np.uint8 else of_values[samples]
+def _adding_bytes(of_values: Floats, key: int, size: tuple[int, int]) -> Write:
+    """Return what adds noise to bytes: what is above and what is below zero apart, so that all are bytes.
+
+    Deviations of values (256,) are as fine as a 255th of the largest.
+    """
+    above, below = _halves(key, *size)
+    most = min(float(of_values.max()), 255.0)
+    deviations = np.rint(np.minimum(of_values, 255.0) * (255.0 / most)).astype(np.uint8)
+
+    def write(samples: Pixels, own: tuple[slice, slice], out: Pixels) -> None:
+        of_samples, scale = mapped_by_table(samples, deviations), most / (255.0 * _UNIT)
+        cv2.add(samples, cv2.multiply(of_samples, above[own], scale=scale), dst=out)
+        cv2.subtract(out, cv2.multiply(of_samples, below[own], scale=scale), dst=out)
+
+    return write
 
 
-def _write_sum(samples: Pixels, noise: npt.NDArray[Any], out: Pixels) -> None:
-    """Write the sum of samples and noise, clipped, into ``out``; overwrites the noise."""
-    if samples.dtype != np.uint8:
+def _adding_words(of_values: Floats, key: int, size: tuple[int, int]) -> Write:
+    """Return what adds noise to samples of 16 bits, of deviations (65536,), in single precision."""
+    field, deviations = _field(key, *size), of_values.astype(np.float32)
+
+    def write(samples: Pixels, own: tuple[slice, slice], out: Pixels) -> None:
+        noise = cv2.multiply(deviations[samples], field[own].astype(np.float32), scale=1.0 / _UNIT)
         cv2.add(samples, noise, dst=out, dtype=cv2.CV_16U)
-        return
-    # Twice as fast as adding bytes and words in one step.
-    noise += samples
-    np.clip(noise, 0, 255, out=out, casting="unsafe")
+
+    return write
 
 
 @lru_cache(maxsize=4)
@@ -152,3 +158,10 @@ def _field(key: int, rows: int, columns: int) -> npt.NDArray[np.int16]:
     """Return normal numbers (rows, columns) in units of a 32nd of their standard deviation."""
     numbers = np.random.default_rng(key).standard_normal((rows, columns), dtype=np.float32)
     return np.asarray(np.rint(numbers * np.float32(_UNIT)).astype(np.int16))
+
+
+@lru_cache(maxsize=4)
+def _halves(key: int, rows: int, columns: int) -> tuple[Pixels, Pixels]:
+    """Return how far numbers of the field (rows, columns) are above 0, and how far below."""
+    field = _field(key, rows, columns)
+    return np.clip(field, 0, 255).astype(np.uint8), np.clip(-field, 0, 255).astype(np.uint8)

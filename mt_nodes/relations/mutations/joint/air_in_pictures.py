@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.rig_light import mean_light, shading_in_rig, views_of_scene
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, UNCHANGED, diffuse_light
-from mt_nodes.world.camera.light import Colour, light_of, values_of
+from mt_nodes.world.camera.light import Colour, light_of, quantile, values_of
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import blended, grey
 from mt_nodes.world.camera.surroundings import Surroundings
@@ -63,18 +63,17 @@ def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
     sky = np.concatenate(low)
     if sky.size < least:
         sky = np.concatenate([own[v.around.sky] for v, own in zip(views, lights, strict=True)])
-    bright = float(np.quantile(sky, 0.5)) if sky.size >= least else _NO_SKY
+    bright = quantile(sky, 0.5) if sky.size >= least else _NO_SKY
     colour = np.array(tint, np.float32)
     return np.asarray(brightness * exposure * np.clip(bright, _DARKEST, _BRIGHTEST) * colour / colour.max(), np.float32)
 
 
-def veiled(view: View, passing: Floats, air: Singles) -> npt.NDArray[Any]:
-    """Return the pixels of a view through air of which a share ``passing`` (h, w) of each cell's light arrives.
+def veiled(picture: Picture, passing: Floats, air: Singles, step_px: int) -> npt.NDArray[Any]:
+    """Return the pixels of a picture through air of which a share ``passing`` (h, w) of each cell's light arrives.
 
     I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924).
     """
-    steps = surroundings(view).depth.step_px
-    return blended(view.picture, passing.astype(np.float32), air, steps, _LEAST_STEP)
+    return blended(picture, passing.astype(np.float32), air, step_px, _LEAST_STEP)
 
 
 def proof_of_veil(old: View, new: View, passing: Floats, air: Singles, direct: float = 1.0) -> str | None:

@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.joint.road_covers import Cover, grain_at, shar
 from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, fresnel, mirrored
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.guided_upsampling import follow_edges
-from mt_nodes.world.camera.light import light_of
+from mt_nodes.world.camera.light import light_of, quantile
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, covered, grey, words_of
 from mt_nodes.world.camera.surroundings import Surroundings
@@ -199,7 +199,7 @@ def _falling(view: View, around: Surroundings, albedo: float = 1.0) -> tuple[Sin
     the sun, of an ``albedo``. Under vehicles, where hardly any light falls, nothing fell either.
     """
     light = grey(coarse_light(view.picture, around.shape, around.depth.step_px))
-    lit = np.float32(np.quantile(light[around.ground], _LIT))
+    lit = np.float32(quantile(light[around.ground], _LIT))
     soft = np.asarray(cv2.blur(np.minimum(light, _LINE * lit), (3, 3)))
     seen = np.clip((soft / lit - np.float32(_UNDER[0])) * np.float32(1.0 / (_UNDER[1] - _UNDER[0])), 0.0, 1.0)
     exposed = min(1.0 / _ROAD_ALBEDO, _EXPOSED / max(float(lit) * albedo, 1e-3))

@@ -20,7 +20,10 @@ from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean, veiled
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
 from mt_nodes.relations.mutations.joint.plume import Plume, places, within
+from mt_nodes.world.camera.depth_completion import part_of
+from mt_nodes.world.camera.guided_upsampling import tile_cells
 from mt_nodes.world.camera.measures import Mask
+from mt_nodes.world.camera.surroundings import Surroundings
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -34,6 +37,7 @@ _LEAST_VEIL = 0.02
 _BRIGHTNESS = 0.85
 
 _known: WeakKeyDictionary[Bundle, tuple[tuple[Any, ...], Draw]] = WeakKeyDictionary()
+_known_passing: WeakKeyDictionary[Surroundings, tuple[Plume, Floats, npt.NDArray[np.bool_]]] = WeakKeyDictionary()
 
 
 class SprayInPictures(EverySensor):
@@ -68,7 +72,7 @@ class SprayInPictures(EverySensor):
         is out of sight, or hidden.
         """
         draw = self.plume_draw(view.bundle, state)
-        taken = float(1.0 - self._passing(view, draw).min())
+        taken = float(1.0 - self._known_passing(view, draw)[0].min())
         if taken < _LEAST_VEIL:
             raise NoEffect(
                 f"{view.image.topic}: the plume takes {taken:.1%} of the light of what is behind it at most, expected "
@@ -77,17 +81,22 @@ class SprayInPictures(EverySensor):
         return {**draw, "air_light": air_light(view, (1.0, 1.0, 1.0), _BRIGHTNESS)}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Draw the veil."""
-        where = self.affected(view, draw) != 0
-        pixels = veiled(view, self._passing(view, draw), draw["air_light"])
-        return np.asarray(np.where(where if pixels.ndim == 2 else where[..., None], pixels, view.picture.pixels))
+        """Draw the veil, on the rows of the picture where it is."""
+        step, (passing, meets) = surroundings(view).depth.step_px, self._known_passing(view, draw)
+        side = tile_cells(step)
+        near = part_of(meets, 2 * side)
+        assert near is not None, "the draw saw it"
+        cells = slice(near[0].start // side * side, near[0].stop)  # so that edges are found in the same tiles
+        rows = slice(cells.start * step, cells.stop * step)
+        part = view.picture.with_pixels(view.picture.pixels[rows])
+        new = view.picture.pixels.copy()
+        cv2.copyTo(veiled(part, passing[cells], draw["air_light"], step), self.affected(view, draw)[rows], new[rows])
+        return new
 
     def affected(self, view: View, draw: Draw) -> Mask:
         """Return where lines of sight meet the plume, and half a cell around."""
-        around = surroundings(view)
-        enter, leave = self._way(view, self.plume(draw))
-        cells = cv2.dilate((leave > enter).astype(np.uint8), np.ones((3, 3), np.uint8))
-        return np.ascontiguousarray(around.depth.in_picture(cells, view.picture.size, smooth=False))
+        cells = cv2.dilate(self._known_passing(view, draw)[1].astype(np.uint8), np.ones((3, 3), np.uint8))
+        return np.ascontiguousarray(surroundings(view).depth.in_picture(cells, view.picture.size, smooth=False))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare the mean light by transmission, with the plume added up at other places and in double precision."""
@@ -107,14 +116,22 @@ class SprayInPictures(EverySensor):
         ratio = ndimage.gaussian_filter(ratio, _BLUR_CELLS) / np.maximum(weight, 1e-9)
         return proof_of_mean(old, new, np.exp(-mean * ratio), draw["air_light"], np.zeros(around.shape))
 
-    def _passing(self, view: View, draw: Draw) -> Floats:
-        """Return the share (h, w) of each cell's light that comes through the plume."""
+    def _known_passing(self, view: View, draw: Draw) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Return what :meth:`_passing` does; the last one of a view is kept."""
         around, plume = surroundings(view), self.plume(draw)
+        known = _known_passing.get(around)
+        if known is None or known[0] != plume:
+            known = _known_passing[around] = plume, *self._passing(view, plume)
+        return known[1:]
+
+    def _passing(self, view: View, plume: Plume) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Return the share (h, w) of each cell's light that comes through the plume, and which meet it."""
+        around = surroundings(view)
         enter, leave = self._way(view, plume)
         meets = leave > enter
         passing = np.ones(around.shape)
         if not meets.any():
-            return passing
+            return passing, meets
         way = plume.along(around.camera_m, np.ascontiguousarray(around.rays[meets].T, np.float32))
         step_m = ((leave - enter)[meets] / _PLACES).astype(np.float32)
         at_m = enter[meets].astype(np.float32) + np.float32(0.5) * step_m
@@ -125,7 +142,7 @@ class SprayInPictures(EverySensor):
             patchy += thick * way.patchiness(at_m)
             at_m += step_m
         passing[meets] = np.exp(-mean * _smooth(np.asarray(patchy / mean, np.float32), meets))
-        return passing
+        return passing, meets
 
     def _way(self, view: View, plume: Plume) -> tuple[Floats, Floats]:
         """Return where the line of sight of each cell enters and leaves (h, w) the plume, before what it shows."""

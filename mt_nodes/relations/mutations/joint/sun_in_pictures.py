@@ -192,7 +192,7 @@ class SunInPictures(EverySensor):
         away = np.sqrt(down * down + right * right)
         disc = np.clip(0.5 + np.float32(DISC_RAD * per_rad) - away, 0.0, 1.0)
         around = surroundings(view)
-        disc *= around.depth.in_picture(around.sky.astype(np.float32), view.picture.size)[rows, columns]
+        disc *= around.depth.in_part(around.sky.astype(np.float32), (rows, columns))
         turn = np.float32(_BLADES / 2.0) * np.arctan2(down, right) + np.float32(0.4)
         narrow = np.exp(np.abs(np.sin(turn)) * away * np.float32(-1.0 / (_SPIKE_WIDE_RAD * per_rad)))
         fades = np.square(np.clip(1.0 - away / np.float32(reach), 0.0, 1.0))
