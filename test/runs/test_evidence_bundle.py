@@ -367,6 +367,10 @@ def test_waivers_expire_need_somebody_and_never_hide_a_violation(made: Made, tmp
     assert "waiver W1: expired on 2020-01-01" in said and "violated, and not waived: R1" in said
     assert "does not say who accepts it" in waived("nobody", 1, who="")
     assert "which noise_outside_roi_1000 does not test by the plan" in waived("other", 1, requirement="R9")
+    file = tmp_path / "two.yaml"
+    file.write_text(json.dumps([{**row, "expires": "2999-01-01", "requirement": r} for r in ("R9", "R1")]))
+    two = made.bundle(tmp_path / "two", "bad.json", made / "bad", "--waivers", file, code=1)
+    assert "violated, and not waived" not in two, "one for another requirement takes nothing from that for this one"
     later = assess(tmp_path / "valid", datetime.date(2999, 1, 2))
     assert later["exit_code"] == 1, "a bundle that was green turns red on the day after"
 

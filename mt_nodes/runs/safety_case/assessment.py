@@ -107,8 +107,7 @@ def _in_run(found: Mapping[str, Any] | None, row: Plain) -> tuple[str, list[str]
     gaps = list(_shortfalls(found, row))
     if found["outcome"] != RelationOutcome.FAIL.value:
         return GAP if gaps else SUPPORTED, gaps, counts
-    waived = found["waived"]
-    if waived and row["id"] in waived["requirement"]:
+    if waived := found["waived"].get(row["id"]):
         return WAIVED, [], {**counts, "waived": waived}
     return VIOLATED, [f"VIOLATED in {found['violated']} of {found['decided']} pairs, and not waived"], counts
 

@@ -133,9 +133,10 @@ def _copy_parts(parts: BundleParts, plan: Preregistration, place: Path) -> None:
         if path is not None:
             _copy_file(path, place / name)
     for folder, directories in ((RUNS, parts.runs), (SENSITIVITY, parts.sensitivity)):
+        left_out = shutil.ignore_patterns(*_LEFT_OUT, *(("evidence",) if folder == SENSITIVITY else ()))
         for number, directory in enumerate(directories, start=1):
             read_record(directory)  # refuses what is no run
-            shutil.copytree(directory, place / folder / str(number), ignore=shutil.ignore_patterns(*_LEFT_OUT))
+            shutil.copytree(directory, place / folder / str(number), ignore=left_out)
     if parts.requirements is not None:
         _refuse_other_requirements(parts.requirements, plan)
     if parts.with_bags:

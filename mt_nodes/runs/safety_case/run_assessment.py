@@ -99,7 +99,7 @@ def _assessed(
     offered, rows = 0, {}
     try:
         again = sum_up(place, relation_infos(plan.content["relations"], served))
-        offered, rows = again["offered"], _rows(again, place, waivers, day)
+        offered, rows = again["offered"], _rows(again, lines.violated, waivers, served, day)
         wrong += _not_whole(place, plan, record, again)
     except MtError as error:
         wrong.append(f"cannot be counted: {error}")
@@ -111,13 +111,22 @@ def _assessed(
 
 
 def _rows(
-    again: Mapping[str, Any], place: Path, waivers: Sequence[Waiver], day: datetime.date
+    again: Mapping[str, Any],
+    violated: Sequence[Mapping[str, Any]],
+    waivers: Sequence[Waiver],
+    served: Mapping[str, Sequence[str]],
+    day: datetime.date,
 ) -> dict[str, Mapping[str, Any]]:
-    marked = apply_waivers(again, read_journal(place / JOURNAL), waivers, day)["relations"]
-    return {
-        name: {**{key: row[key] for key in _ROW}, "undecided": row.get("undecided"), "waived": marked[name]["waived"]}
-        for name, row in again["relations"].items()
+    """Return what each relation came to, and by requirement the mark of a waiver that counts for it."""
+    rows: dict[str, Mapping[str, Any]] = {
+        name: {**{key: row[key] for key in _ROW}, "waived": {}} for name, row in again["relations"].items()
     }
+    for requirement in sorted({one for ids in served.values() for one in ids}):
+        own = [waiver for waiver in waivers if waiver.requirement == requirement]
+        for name, row in apply_waivers(again, violated, own, day)["relations"].items():
+            if row["waived"]:
+                rows[name]["waived"][requirement] = row["waived"]
+    return rows
 
 
 class _Lines:
@@ -126,6 +135,7 @@ class _Lines:
     def __init__(self) -> None:
         self.condition: Mapping[str, Any] = {}
         self.contradictory: list[str] = []
+        self.violated: list[Mapping[str, Any]] = []
         self._first_ns: int | None = None
 
     def passing(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -140,6 +150,8 @@ class _Lines:
         stamp_ns, margin = line["stamp_ns"], line.get("margin")
         self._first_ns = stamp_ns if self._first_ns is None else min(stamp_ns, self._first_ns)
         outcome = Outcome(line["outcome"])
+        if outcome is Outcome.VIOLATED:
+            self.violated.append({key: line[key] for key in ("pair", "relation", "outcome")})
         if outcome.decided and margin is not None and (margin >= 0) != (outcome is Outcome.HOLDS):
             self.contradictory.append(f"{line['pair']}: {outcome.value} with a margin of {margin}")
 
