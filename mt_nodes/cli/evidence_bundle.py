@@ -6,11 +6,14 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import random
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.cli.options import at_least_one
 
 if TYPE_CHECKING:
     from mt_nodes.runs.safety_case.bundle_check import BundleCheck
@@ -73,6 +76,8 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     about = "root certificates of the time stamp authority, PEM; may be given again"
     add("--tsa-root", type=Path, action="append", default=[], metavar="FILE", help=about)
     add("--reproduce", metavar="PAIR", help="make a pair again, bit for bit, and have the stack judge it: 0/17/fog/0")
+    about = "make N pairs again, chosen here at random, so that nobody could know which"
+    add("--audit", type=at_least_one, metavar="N", help=about)
     add("--run", default="1", metavar="N", help="run of the bundle that has the pair (default 1)")
     add("--bag", default="", metavar="BAG", help="drive of the pair, where the bundle does not have it")
     add("--out", type=Path, metavar="DIR", help="results of the pair made again (default reproduced/<pair>)")
@@ -86,10 +91,10 @@ def run_verify(args: argparse.Namespace) -> int:
 
     if not (args.bundle / ATTESTATION).is_file():
         raise UsageError(f"{args.bundle}: has no {ATTESTATION}; expected a bundle of `mt evidence make`")
-    if not args.reproduce and (given := [f"--{name}" for name in ("bag", "out") if getattr(args, name)]):
-        raise UsageError(f"{given[0]} goes with --reproduce PAIR")
-    if args.reproduce and args.json:
-        raise UsageError("got --json and --reproduce, expected one of them")
+    if (args.out and not args.reproduce) or (args.bag and not (args.reproduce or args.audit)):
+        raise UsageError(f"{'--out' if args.out else '--bag'} goes with --reproduce PAIR")
+    if args.json and (args.reproduce or args.audit):
+        raise UsageError("got --json and --reproduce or --audit, expected one of them")
     verification = BundleVerification(
         args.bundle, Trusted(args.key, args.witness, args.tsa_root), datetime.date.today()
     )
@@ -105,9 +110,10 @@ def run_verify(args: argparse.Namespace) -> int:
 
         _print(found)
         text(f"exit code {int(code)}: {verification.exit_why()}")
-    if not args.reproduce or any(check.wrong for check in verification.checks):
+    if any(check.wrong for check in verification.checks):
         return int(code)  # of what is not as it was signed nothing is executed
-    return max(int(code), _reproduce(args), key=_severity)
+    codes = [int(code), *([_reproduce(args)] if args.reproduce else []), *([_audit(args)] if args.audit else [])]
+    return max(codes, key=_severity)
 
 
 def _severity(code: int) -> int:
@@ -125,6 +131,46 @@ def _reproduce(args: argparse.Namespace) -> int:
     place = args.bundle / "runs" / args.run
     wanted = argparse.Namespace(dir=place, pair=args.reproduce, transport="", bag=drive, out=out, json=args.json)
     return int(reproduce_command.run(wanted))
+
+
+def _audit(args: argparse.Namespace) -> int:
+    """Make pairs again that this machine chooses, and print a line for each."""
+    from mt_nodes.cli.terminal import text
+    from mt_nodes.runs.safety_case.bundle_drives import drive_of_pair, reproducible_pairs
+
+    pairs, codes = reproducible_pairs(args.bundle), []
+    for run, pair in random.SystemRandom().sample(pairs, min(args.audit, len(pairs))):
+        drive = drive_of_pair(args.bundle, run, pair, args.bag)
+        code, said = _made_again(args.bundle / "runs" / run, pair, drive)
+        codes.append(code)
+        text(f"audit: run {run}, {pair}: {said}")
+    text(f"audit: {codes.count(0)} of {len(codes)} pairs as in the run, of {len(pairs)} that can be made again")
+    return max(codes, key=_severity, default=int(ExitCode.UNDECIDED))
+
+
+def _made_again(place: Path, pair: str, drive: str) -> tuple[int, str]:
+    """Make a pair again; return an exit code, and what came of it."""
+    from mt_nodes.cli.replay_execution import replay
+    from mt_nodes.engine.recorded_pair import RecordedPair
+    from mt_nodes.runs.again.changed_since import differences, reproduction_verdict
+    from mt_nodes.runs.again.reproduce import prove
+    from mt_nodes.runs.replay.replay_run import Run
+
+    recorded = RecordedPair.find(place, pair)
+    request = recorded.request("", drive)
+    if not prove(Run.make(request, place), recorded).same:
+        return int(ExitCode.FAIL), "its follow-up is another one, by its SHA-256"
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "again"
+        summary = replay(request, str(out), quiet=True)
+        now = reproduction_verdict(out, recorded.pair)
+    if now is None:
+        return max(int(summary["exit_code"]), int(ExitCode.INFRASTRUCTURE)), f"not judged: {summary['exit_why']}"
+    if differs := differences(recorded.verdict, now):
+        was, again = recorded.verdict.outcome, now.outcome
+        code = ExitCode.UNDECIDED if was is again else ExitCode.FAIL
+        return int(code), f"{was.value} in the run, {again.value} now; {', '.join(differs)} differ"
+    return int(ExitCode.PASS), f"same follow-up, {now.outcome.value} as in the run"
 
 
 def _print_check(check: BundleCheck) -> None:

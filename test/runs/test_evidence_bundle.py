@@ -25,10 +25,12 @@ from made_runs import no_pages, sparse_drive
 
 from mt_nodes.base.dsse import SignedStatement, private_key, public_pem
 from mt_nodes.base.jsonl import read_lines, read_result, seal, write_result
+from mt_nodes.engine.finish import sum_up
 from mt_nodes.runs.safety_case.assessment import assess
 from mt_nodes.runs.safety_case.bundle import ATTESTATION, BUNDLE_TYPE, digests, pages
 from mt_nodes.runs.safety_case.bundle_check import BundleVerification, Trusted
 from mt_nodes.runs.safety_case.preregistration import PLAN_TYPE, Preregistration, seed_of
+from mt_nodes.runs.safety_case.run_assessment import relation_infos
 
 NAME, OTHER = "noise_outside_roi_1000", "noise_outside_roi_10"
 FRAMES = 22
@@ -253,6 +255,42 @@ def test_pages_and_a_statement_that_say_something_better_are_not_believed(made: 
     assert "the bundle says: 1 requirement supported as planned; counted again: violated" in said
 
 
+def test_a_forgery_without_a_flaw_is_found_by_making_pairs_again(
+    made: Made, bad: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of such a one nothing else can tell: whoever verifies has to choose pairs."""
+    run = bad / "runs" / "1"
+    violated = [line["pair"] for line in read_lines(run / "result.jsonl") if line.get("outcome") == "VIOLATED"]
+    assert len(violated) > 2
+    change_lines(run / "result.jsonl", lambda line: {**to_holds(line), "margin": 0} if "margin" in line else line)
+    plan = Preregistration.load(bad / "plan.json")
+    infos = relation_infos(plan.content["relations"], {})
+    write_result(run / "summary.json", sum_up(run, infos))
+    shutil.copytree(made / "bad", bad / "sensitivity" / "1")
+    sign_again(made, bad)
+    made.verify(bad)
+    monkeypatch.setattr("random.SystemRandom.sample", lambda self, pairs, count: [("1", violated[0])][:count])
+    said = made.verify(bad, "--audit", 1, "--bag", made / "drive", code=1)
+    assert "HOLDS in the run, VIOLATED now" in said and "0 of 1 pairs as in the run" in said
+    monkeypatch.undo()
+    (run / "ledger.jsonl").write_text("")
+    change_lines(run / "result.jsonl", lambda line: {**line, "outcome": "SKIPPED"} if "pair" in line else line)
+    sign_again(made, bad)
+    assert "0 of 0 pairs as in the run" in made.verify(bad, "--audit", 3, code=3)
+
+
+def test_the_requirements_of_the_plan_are_those_of_their_file(made: Made, bundle: Path) -> None:
+    assert "not proved: that the plan has all requirements" in made.verify(bundle)
+    shutil.copy(made / "r.yaml", bundle / "requirements.yaml")
+    sign_again(made, bundle)
+    assert "that the plan has all requirements" not in made.verify(bundle)
+    with (bundle / "requirements.yaml").open("a") as file:
+        file.write("- {id: R2, text: More.}\n")
+    sign_again(made, bundle)
+    said = made.verify(bundle, code=1)
+    assert "is not the file of which the plan was made" in said and "has other requirements than the plan" in said
+
+
 def test_a_plan_that_was_made_afterwards_is_not_that_of_the_run(made: Made, bundle: Path) -> None:
     key, old = private_key(made / "key.pem"), Preregistration.load(bundle / "plan.json")
     content = json.loads(json.dumps(old.content))
@@ -457,6 +495,12 @@ def test_a_plan_for_drives_to_come_counts_them(made: Made, tmp_path: Path) -> No
         said = made.mt("replay", made / "drive", made / "drive", "--plan", tmp_path / "p.json", code=2)
     assert "2 drives played, 1 of them different; the plan says 1" in said
     made.bundle(tmp_path / "b", str(tmp_path / "p.json"), tmp_path / "run", "--sensitivity", made / "bad")
+    run, pair = tmp_path / "b" / "runs" / "1", f"0/3/{NAME}/0"
+    change_lines(run / "result.jsonl", lambda line: None if line.get("pair") == pair else line)
+    write_result(run / "run.json", {**read_result(run / "run.json"), "pairs": 3 * FRAMES - 1})
+    sign_again(made, tmp_path / "b")
+    said = made.verify(tmp_path / "b", code=1)
+    assert f"verdicts are missing: {NAME} (0) on {FRAMES - 1} of {FRAMES} bundles" in said
 
 
 def test_plans_that_cannot_decide_are_refused(made: Made, tmp_path: Path) -> None:

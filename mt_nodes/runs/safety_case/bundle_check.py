@@ -15,8 +15,9 @@ from mt_nodes.base.wording import counted
 from mt_nodes.engine.plan import PLAN_FILE
 from mt_nodes.runs.again.verification import damage
 from mt_nodes.runs.safety_case.assessment import RUNS, assess, places
-from mt_nodes.runs.safety_case.bundle import ATTESTATION, BAGS, BUNDLE_TYPE, KEY, WITNESS, digests, pages
+from mt_nodes.runs.safety_case.bundle import ATTESTATION, BAGS, BUNDLE_TYPE, KEY, REQUIREMENTS, WITNESS, digests, pages
 from mt_nodes.runs.safety_case.preregistration import Preregistration, sha256_of_bags, sha256_of_code
+from mt_nodes.runs.safety_case.requirements import read_requirements
 from mt_nodes.runs.safety_case.witness import witnessed_time
 
 if TYPE_CHECKING:
@@ -135,7 +136,22 @@ class BundleVerification:
         if self.about.get("plan") != plan.sha256:
             wrong.append("the bundle was signed with another plan")
         wrong += [f"not signed by the witness {path}" for path in self._missing_witnesses(plan)]
-        return BundleCheck("plan", f"{plan.sha256[:12]}…, seed {plan.content['seed']} is its own digest", tuple(wrong))
+        more, unproved = self._requirements(plan)
+        found = f"{plan.sha256[:12]}…, seed {plan.content['seed']} is its own digest"
+        return BundleCheck("plan", found, (*wrong, *more), unproved)
+
+    def _requirements(self, plan: Preregistration) -> tuple[list[str], str]:
+        """Compare the requirements of the plan with their file; return what is wrong, and what is not shown."""
+        paths = sorted(self.bundle.glob(f"{REQUIREMENTS}.*"))
+        if not paths:
+            return [], "that the plan has all requirements: their file is not in the bundle"
+        keys = ("id", "text", "hazard", "max_rate")
+        written = [[getattr(one, key) for key in keys] for one in read_requirements(paths[0])]
+        known = digests(self.bundle)[paths[0].name] in plan.envelope.subjects.values()
+        wrong = [] if known else [f"{paths[0].name}: is not the file of which the plan was made"]
+        if written != [[row[key] for key in keys] for row in plan.content["requirements"]]:
+            wrong.append(f"{paths[0].name}: has other requirements than the plan")
+        return wrong, ""
 
     def _missing_witnesses(self, plan: Preregistration) -> list[Path]:
         return [path for path in self.trusted.witnesses if not plan.envelope.signed_by(public_key(path))]

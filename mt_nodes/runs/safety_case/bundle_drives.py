@@ -8,10 +8,23 @@ from pathlib import Path
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import read_result
 from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.ledger import read_ledger
 from mt_nodes.engine.run_record import read_record
+from mt_nodes.runs.again.verification import JOURNAL
 from mt_nodes.runs.safety_case.assessment import RUNS, places
 from mt_nodes.runs.safety_case.bundle import BAGS
 from mt_nodes.runs.safety_case.preregistration import COMMITMENT, sha256_of_bags
+
+
+def reproducible_pairs(bundle: Path) -> list[tuple[str, str]]:
+    """Return run and name of each pair whose follow-up is in a ledger, undecided ones too, but control and sham."""
+    found = []
+    for place in places(bundle / RUNS):
+        made = {line["pair"] for line in read_ledger(place)}
+        lines = (line["pair"] for line in read_journal(place / JOURNAL) if line["type"] == "verdict")
+        found += [(place.name, name) for name in lines if name in made]
+    return found
 
 
 def drive_of_pair(bundle: Path, run: str, pair: str, given: str) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from mt_nodes.base.errors import MtError
 from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.base.yaml_files import read_mapping
-from mt_nodes.data.verdict import Outcome
+from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.finish import read_summary, sum_up
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import FILE as LEDGER
@@ -137,6 +138,8 @@ class _Lines:
         self.contradictory: list[str] = []
         self.violated: list[Mapping[str, Any]] = []
         self._first_ns: int | None = None
+        self._bundles: set[tuple[int, int]] = set()
+        self._offered: Counter[tuple[str, str]] = Counter()
 
     def passing(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         for line in lines:
@@ -149,11 +152,21 @@ class _Lines:
     def _take(self, line: Mapping[str, Any]) -> None:
         stamp_ns, margin = line["stamp_ns"], line.get("margin")
         self._first_ns = stamp_ns if self._first_ns is None else min(stamp_ns, self._first_ns)
-        outcome = Outcome(line["outcome"])
+        outcome, pair = Outcome(line["outcome"]), Pair.parse(line["pair"])
+        if pair.bundle is not None:
+            self._bundles.add((pair.episode, pair.bundle))
+            self._offered[pair.relation, pair.draw] += 1
         if outcome is Outcome.VIOLATED:
             self.violated.append({key: line[key] for key in ("pair", "relation", "outcome")})
         if outcome.decided and margin is not None and (margin >= 0) != (outcome is Outcome.HOLDS):
             self.contradictory.append(f"{line['pair']}: {outcome.value} with a margin of {margin}")
+
+    @property
+    def holes(self) -> list[str]:
+        """What was offered on fewer bundles than others: a replay offers everything on each."""
+        rows = sorted(self._offered.items())
+        most = len(self._bundles)
+        return [f"{name} ({draw}) on {count} of {most} bundles" for (name, draw), count in rows if count != most]
 
     @property
     def recorded_from(self) -> str:
@@ -180,6 +193,8 @@ def _not_as_planned(
     for key, value in {**asked, "relations": ids, "stack": plan.content["stack"]["name"]}.items():
         if lines.condition.get(key) != value and not (key == "relations" and set(lines.condition[key]) == set(ids)):
             yield f"the journal says {key}: {lines.condition.get(key)}, the record {value}"
+    if holes := lines.holes:
+        yield f"verdicts are missing: {holes[0]}"
     for problem in lines.contradictory[:1]:
         yield f"the journal contradicts itself {counted(len(lines.contradictory), 'time')}: {problem}"
 
