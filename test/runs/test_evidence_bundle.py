@@ -514,7 +514,11 @@ def test_plans_that_cannot_decide_are_refused(made: Made, tmp_path: Path) -> Non
 
     assert "got neither of the drives and --drives N" in plan()
     row = f"- {{id: R1, text: x, relations: [{NAME}], max_rate: 0.1}}\n"
-    assert "22 frames cannot show a rate of at most 0.1 with 95 % confidence, 35 can" in plan(made / "drive", text=row)
+    said = plan(made / "drive", text=row)
+    assert "these drives (22 frames) show only that at most 14.9 % of pairs are violated" in said
+    assert "10 % are accepted; plan with 13 more frames, or accept a larger max_rate" in said
+    few = row.replace("0.1", "0.15, frames: 9")
+    assert "got 9 frames, expected at least 22 for a rate of 0.15" in plan("--drives", 1, text=few)
     assert "nothing would be tested" in plan(made / "drive", text="- {id: R1, text: x}\n")
     assert "no relation 'fogg'" in plan("--drives", 1, text="- {id: R1, text: x, relations: [fogg]}\n")
     assert f"{OTHER} names the requirements none, expected one of R1" in plan("--drives", 1, "--relations", OTHER)

@@ -4,21 +4,28 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums
+from mt_nodes.base.stats.exceedance import needed_in
+from mt_nodes.base.stats.intervals import interval_of, more_for_upper
 from mt_nodes.base.wording import counted
 from mt_nodes.engine.compatibility import check_requirements
 from mt_nodes.engine.plan import ReplayRequest, check_request
 from mt_nodes.relations.relation import load_relation, load_suite, sham_for
 from mt_nodes.runs.replay.replay_run import Run
-from mt_nodes.runs.safety_case.preregistration import frames_needed, plan_content, sha256_of_bags
+from mt_nodes.runs.safety_case.preregistration import plan_content, sha256_of_bags
 from mt_nodes.runs.safety_case.requirements import SafetyRequirement
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import load_stack
+
+#: So many times as many drives are looked at, to say how many more would do.
+_MOST_TIMES = 400
 
 
 def planned(
@@ -42,7 +49,7 @@ def planned(
         number: dict[str, Any] = {"count": drives, "sha256": []}
         return plan_content(linked, request, relations, stack, number, stack_version=stack_version)
     run = Run.make(request, Path())
-    _refuse_too_few(linked, run.bundles_to_come)
+    _refuse_too_few(linked, run)
     known = {"count": len(request.bags), "sha256": sha256_of_bags(request.bags)}
     pairs = run.pairs_to_come
     return plan_content(linked, request, relations, stack, known, stack_version=stack_version, pairs=pairs)
@@ -82,10 +89,31 @@ def _once(ids: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(first.values())
 
 
-def _refuse_too_few(requirements: Iterable[SafetyRequirement], frames: int) -> None:
+def observations(run: Run) -> Clusters:
+    """Return what counts as one observation of a planned run, each decided and clean: frames, scenes, blocks or drives.
+
+    The same as :class:`~mt_nodes.engine.summary.arm_sums.ArmSums` will find if every pair is decided.
+    """
+    sums = ClusterSums(needed_in(len(run.suite.relations)), 2)
+    for bundle in itertools.chain.from_iterable(episode() for episode in run.episodes):
+        if bundle.scene is not None:
+            sums.one = "scene"
+        sums.add((bundle.episode, bundle.index if bundle.scene is None else bundle.scene), 0, 1)
+    return sums.enough(MIN_CLUSTERS)
+
+
+def _refuse_too_few(requirements: Iterable[SafetyRequirement], run: Run) -> None:
+    """Refuse drives that cannot show a rate even if no pair is violated."""
+    clusters = observations(run)
+    best = interval_of(clusters)
     for one in requirements:
-        if one.relations and frames < frames_needed(one.max_rate):
-            raise UsageError(
-                f"requirement {one.id}: {counted(frames, 'frame')} cannot show a rate of at most {one.max_rate:g} with "
-                f"95 % confidence, {frames_needed(one.max_rate)} can; plan with more, or accept a larger max_rate"
-            )
+        if not one.relations or (best is not None and best.high <= one.max_rate):
+            continue
+        upper = 1.0 if best is None else best.high
+        more = more_for_upper(clusters, one.max_rate, _MOST_TIMES) if best else None
+        needed = f"plan with {counted(more, f'more {clusters.one}')}" if more else "plan with far more"
+        raise UsageError(
+            f"requirement {one.id}: even without a violation these drives ({clusters}) show only that at most "
+            f"{100 * upper:.3g} % of pairs are violated (95 % confidence), {100 * one.max_rate:g} % are accepted; "
+            f"{needed}, or accept a larger max_rate"
+        )

@@ -137,6 +137,14 @@ def frames_needed(max_rate: float) -> int:
     return high
 
 
+def _frames(requirement: SafetyRequirement) -> int:
+    least = frames_needed(requirement.max_rate)
+    if requirement.frames is not None and requirement.frames < least:
+        got = f"got {requirement.frames} frames, expected at least {least} for a rate of {requirement.max_rate:g}"
+        raise UsageError(f"requirement {requirement.id}: {got}")
+    return requirement.frames or least
+
+
 def _upper(frames: int) -> float:
     return (wilson_interval(0, frames) or (0.0, 1.0))[1]
 
@@ -160,7 +168,7 @@ def plan_content(
     content: dict[str, Any] = {
         "schema": 1,
         "made": now(),
-        "requirements": [{**json_of(r.as_plain()), "frames": frames_needed(r.max_rate)} for r in requirements],
+        "requirements": [{**json_of(r.as_plain()), "frames": _frames(r)} for r in requirements],
         "relations": json_of(relations),
         "request": asked,
         "stack": {"name": stack.name, "sha256": sha256_of_stack(stack), "version": stack_version},

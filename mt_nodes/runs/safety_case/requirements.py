@@ -29,6 +29,7 @@ class SafetyRequirement(PlainData):
 
     Attributes:
         max_rate: share of violated pairs that is accepted: the upper end of the 95 % interval must not exceed it.
+        frames: that must be decided for each relation; None: as many as the rate needs if each counted for itself.
         relations: names or files. Relations that name the requirement in their own file are added by the plan.
     """
 
@@ -37,6 +38,7 @@ class SafetyRequirement(PlainData):
     hazard: str = param("", help="what happens if it is missed")
     relations: tuple[str, ...] = param((), help="relations that test it")
     max_rate: float = param(DEFAULT_RATE, low=1e-6, high=1.0, help="accepted share of violated pairs")
+    frames: int | None = param(None, low=1, help="fewest decided frames (default: what max_rate needs at least)")
 
 
 def read_requirements(path: Path) -> tuple[SafetyRequirement, ...]:
@@ -86,11 +88,11 @@ def _texts(row: Mapping[str, str], where: str) -> dict[str, Any]:
     plain: dict[str, Any] = {key.strip(): value.strip() for key, value in row.items() if value and value.strip()}
     if "relations" in plain:
         plain["relations"] = [word for word in re.split(r"[\s,;]+", plain["relations"]) if word]
-    if "max_rate" in plain:
+    for key, kind in (("max_rate", float), ("frames", int)):
         try:
-            plain["max_rate"] = float(plain["max_rate"])
+            plain |= {key: kind(plain[key])} if key in plain else {}
         except ValueError as error:
-            raise UsageError(f"{where}: max_rate: got '{plain['max_rate']}', expected a number") from error
+            raise UsageError(f"{where}: {key}: got '{plain[key]}', expected a number") from error
     return plain
 
 
@@ -101,6 +103,7 @@ _REQIF = {
     "hazard": ("hazard",),
     "relations": ("relations", "metamorphic relations"),
     "max_rate": ("max_rate", "accepted rate"),
+    "frames": ("frames",),
 }
 
 
