@@ -94,6 +94,8 @@ setup(
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
             *("cryptography>=42", "asyncssh>=2.17"),
         ],
+        # Signed bundles of evidence (`mt evidence`); requirements in ReqIF, time stamps of RFC 3161.
+        "evidence": ["cryptography>=43", "reqif>=0.1", "rfc3161-client>=1.0"],
         # Motion of the ego from the clouds of a LiDAR, where nothing publishes it.
         "motion": ["kiss-icp>=1.2"],
         "llm": ["openai>=1.50"],
@@ -124,7 +126,7 @@ setup(
             *("ruff", "mypy", "types-PyYAML", "import-linter>=2.15"),
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
-            *("cryptography>=42", "asyncssh>=2.17"),
+            *("cryptography>=43", "asyncssh>=2.17", "reqif>=0.1", "rfc3161-client>=1.0"),
             *(
                 "krippendorff>=0.7",
                 "optuna>=4",

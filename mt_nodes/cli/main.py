@@ -85,6 +85,7 @@ GROUPS = {
     "maintain": {
         "reproduce": "make one pair of a run again, bit for bit, and judge it",
         "verify": "check that results are as they were written, follow-ups made again",
+        "evidence": "the case for safety: plan, sign, and verify a bundle of evidence",
         "blame": "name the node of a stack in which a violation begins",
         "bisect": "find the first version of a stack in which a violation begins",
         "shrink": "reduce a violated pair to the smallest change that still fails",

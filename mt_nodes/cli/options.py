@@ -37,7 +37,7 @@ _COMMA_SEPARATED = {"relations": "WORD,…", "principles": "ID,…"} | dict.from
 )
 _METAVARS = {
     **{"bags": "BAG", "scenarios": "SCENARIO", "topics": "ROLE=TOPIC", "confirm": "K/N", "driver": "WEIGHTS"},
-    **dict.fromkeys(("cases", "simulator_settings", "transforms", "qos", "waivers", "models_file"), "FILE"),
+    **dict.fromkeys(("cases", "simulator_settings", "transforms", "qos", "waivers", "models_file", "plan"), "FILE"),
     **dict.fromkeys(("faults", "stacks", "models", "readers", "judges", "scene_model", "check_model", "embed"), "NAME"),
     **{"detectors": "STACK", "edit_model": "DIR", "least_agreement": "SHARE"},
     **{"minutes": "M", "push_mps2": "MPS2", "cruise_mps": "MPS"},

@@ -4,11 +4,20 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.arguments import role_topics
-from mt_nodes.cli.options import add_fields, add_results, at_least_one, request_of, resumed_directory, settings
+from mt_nodes.cli.options import (
+    add_fields,
+    add_results,
+    at_least_one,
+    other_options,
+    request_of,
+    resumed_directory,
+    settings,
+)
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.default_relations import RELATION_WORDS
 
@@ -24,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     add_fields(parser, request, "cases", "stack", "stack_settings", "mode", "pace", "rate", "transport", "limit")
     add_fields(parser, request, "seed", "faults", "topics", "qos", "draws", "most_evidence", "transforms", "waivers")
-    add_fields(parser, request, "explore", "explore_by")
+    add_fields(parser, request, "explore", "explore_by", "plan")
     failures = "judge first what failed before, and store what fails now; without a BAG: replay the stored cases only"
     add("--failures", action="store_true", help=failures)
     add("--failures-file", type=Path, metavar="FILE", help="database of --failures (default mt_failures.sqlite)")
@@ -88,7 +97,23 @@ def relations_given(args: argparse.Namespace, *, loop: bool = False) -> tuple[st
     return relations
 
 
+#: What may be typed beside ``--plan``: nothing that the plan settles.
+_FREE = ("bags", "plan", "waivers", "most_evidence", "out", "json")
+
+
+def _planned(args: argparse.Namespace) -> ReplayRequest:
+    from mt_nodes.runs.safety_case.preregistration import Preregistration
+
+    if more := other_options(args, add_arguments, *_FREE):
+        raise UsageError(f"--plan settles {', '.join(more)}; leave {'them' if more[1:] else 'it'} out")
+    free = ReplayRequest(tuple(args.bags), plan=args.plan, waivers=args.waivers, most_evidence=args.most_evidence)
+    plugins = tuple(str(directory.resolve()) for directory in args.plugins)
+    return Preregistration.load(Path(args.plan)).request(replace(free, plugins=plugins))
+
+
 def _request(args: argparse.Namespace) -> ReplayRequest:
+    if args.plan:
+        return _planned(args)
     relations = relations_given(args)
     if args.cases and relations:
         raise UsageError("--cases names its relations; leave --relations and --suite out")

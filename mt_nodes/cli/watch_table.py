@@ -51,7 +51,9 @@ def watch_bags(args: argparse.Namespace) -> int:
         raise UsageError("--watch-config goes with --watch-only")
     if not args.bags:
         raise UsageError("got no bag; type `mt replay BAG --watch-only`")
-    if given := [name for name in ("suite", "cases", "failures", "resume", "waivers", "qos") if getattr(args, name)]:
+    if given := [
+        name for name in ("suite", "cases", "failures", "resume", "waivers", "qos", "plan") if getattr(args, name)
+    ]:
         raise UsageError(f"--{given[0]}: a run that only watches has no use for it; leave it out")
     request = bag_request(
         args.watch_config,

@@ -40,6 +40,10 @@ LIVE_SUITE = "live_suite"
 WATCH_SUITE = "watch_suite"
 
 
+#: Copy of a signed plan in the results directory of a run by it.
+PLAN_FILE = "plan.json"
+
+
 @dataclass(frozen=True)
 class ReplayRequest(PlainData):
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
@@ -73,6 +77,7 @@ class ReplayRequest(PlainData):
     )
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
     waivers: str = param("", help="YAML file with known violations that are accepted for now")
+    plan: str = param("", help="signed plan of `mt evidence plan`: the run takes all settings from it")
     cases: str = param("", help="YAML file of cases from `mt rules match --plan`, in place of relations")
     only: str = param("", help="the one pair to judge again, of the run in recorded")
     recorded: str = param("", help="results directory whose draws are used again")

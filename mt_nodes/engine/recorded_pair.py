@@ -104,6 +104,7 @@ class RecordedPair:
             transport=transport or original.transport,
             pace="lockstep",
             waivers="",
+            plan="",
             cases=original.cases and str(self.directory.resolve() / FILE),
             shrunk=original.shrunk and str(self.directory.resolve() / REDUCTION),
             first_pairs=(),

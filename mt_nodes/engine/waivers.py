@@ -14,7 +14,7 @@ from mt_nodes.base.yaml_files import read_list, refuse_unknown
 from mt_nodes.data.verdict import Outcome, Pair, RelationOutcome
 from mt_nodes.engine.summary.summary import run_exit
 
-KEYS = ("relation", "reason", "expires", "pair", "requirement")
+KEYS = ("relation", "reason", "expires", "pair", "requirement", "id", "who")
 NEEDED = KEYS[:3]
 
 
@@ -27,6 +27,7 @@ class Waiver:
         expires: last day on which it counts.
         pair: the one violated pair that is accepted; empty: all of the relation's.
         requirement: id of the user's requirement that is known to be missed; the relation must carry it.
+        id, who: its name in the user's own lists, and who accepts it; a case for safety needs to know who.
     """
 
     relation: str
@@ -34,6 +35,8 @@ class Waiver:
     expires: datetime.date
     pair: str = ""
     requirement: str = ""
+    id: str = ""
+    who: str = ""
 
     @property
     def name(self) -> str:
@@ -46,7 +49,7 @@ class Waiver:
 
 
 def load_waivers(path: Path) -> tuple[Waiver, ...]:
-    """Read ``[{relation, reason, expires, pair?, requirement?}, …]``. Raises UsageError."""
+    """Read ``[{relation, reason, expires, pair?, requirement?, id?, who?}, …]``. Raises UsageError."""
     return tuple(_from_row(row, f"{path}[{i}]") for i, row in enumerate(read_list(path)))
 
 

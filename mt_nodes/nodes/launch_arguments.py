@@ -12,8 +12,8 @@ from mt_nodes.nodes.mutator import MutatorParameters
 from mt_nodes.nodes.simulator import SimulatorParameters
 
 OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
-#: What other commands fill in: reproduce, shrink, campaigns, failing cases first.
-OURS = ("only", "recorded", "first_episode", "report", "shrunk", "first_pairs", "only_first")
+#: What other commands fill in: reproduce, shrink, campaigns, failing cases first, a signed plan.
+OURS = ("plan", "only", "recorded", "first_episode", "report", "shrunk", "first_pairs", "only_first")
 #: What every launch file of ROS 2 nodes takes; they hold for the run's own nodes and topics, not for stacks.
 ROS_ARGUMENTS = (
     Argument("namespace", "", "ROS namespace of the run's own nodes and topics"),

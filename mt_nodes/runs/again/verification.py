@@ -91,7 +91,7 @@ def _files(place: Path) -> Verification:
     for path in sorted(p for p in place.rglob("*") if p.is_file() and not cells & set(p.parents)):
         if any(part.startswith(ASIDE) for part in path.relative_to(place).parts):
             continue
-        problem = _damage(path)
+        problem = damage(path)
         if problem is not None:
             checked += 1
             wrong += [problem] if problem else []
@@ -100,7 +100,7 @@ def _files(place: Path) -> Verification:
     return Verification(str(place), "files", checked, tuple(wrong))
 
 
-def _damage(path: Path) -> str | None:
+def damage(path: Path) -> str | None:
     """Return what is wrong with a file, empty if nothing is; None where it has no checksum."""
     try:
         if path.suffix == ".jsonl":
@@ -185,7 +185,7 @@ def _followups(place: Path) -> Verification:
     total = len(recorded)
     if "bags" not in request:
         return Verification(str(place), "follow-ups", 0, unchecked=f"{total} of a run whose input is not a bag")
-    if lost := sorted(_judged(place) - recorded):
+    if lost := sorted(judged_followups(place) - recorded):
         text = f"{place / LEDGER}: lacks {len(lost)} follow-ups that were judged, such as {lost[0]}"
         return Verification(str(place), "follow-ups", total, (text,))
     run = run_of_results(place)
@@ -201,7 +201,7 @@ def _followups(place: Path) -> Verification:
     return Verification(str(place), "follow-ups", checked, tuple(wrong))
 
 
-def _judged(place: Path) -> set[str]:
+def judged_followups(place: Path) -> set[str]:
     """Return the follow-ups of bundles whose answers were judged, by the journal."""
     lines = (line for line in read_journal(place / JOURNAL) if line.get("outcome") in ("HOLDS", "VIOLATED"))
     pairs = (Pair.parse(line["pair"]).followup for line in lines)

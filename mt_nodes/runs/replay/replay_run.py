@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base import plugins
+from mt_nodes.base.dsse import SignedStatement
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.data.bags.bundles import BagSource, Source, Unreadable
+from mt_nodes.data.bags.bundles import Source, Unreadable
 from mt_nodes.data.bags.reader import Topic
-from mt_nodes.data.bags.topic_roles import MissingSensor
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.scenes import in_scenes
 from mt_nodes.data.transforms import TransformTree, UnknownTransform, load_transforms
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.case_plan import FILE, CasePlan, write_cases
-from mt_nodes.engine.compatibility import check_needs, check_requirements, stack_for
+from mt_nodes.engine.compatibility import check_needs, check_requirements
 from mt_nodes.engine.evidence_source import EvidenceSource
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.judging import Offer
-from mt_nodes.engine.plan import ReplayedTopic, ReplayRequest, check_request
+from mt_nodes.engine.plan import PLAN_FILE, ReplayedTopic, ReplayRequest, check_request
 from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.reduction.reduction import Reduction
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
@@ -35,10 +35,11 @@ from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import load_suite, sham_for
 from mt_nodes.runs.relation_choice import choose_relations
 from mt_nodes.runs.replay.explored_frames import ExploredFrames, replay_misfit
+from mt_nodes.runs.replay.opened_bags import first_readable, source_for
 from mt_nodes.runs.replay.planned_cases import plan_of, refuse_missing_frames, schedule_of
 from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.stacks.stack import load_stack
 
 #: Topics of a bag that are the suite's own or the middleware's.
 NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
@@ -81,7 +82,7 @@ class Run(SuiteRun[ReplayRequest]):
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
         only = Pair.parse(request.only).episode if request.only else None
         sources: tuple[Source, ...] = tuple(
-            _source_for(stack, Path(bag), request.topics, extra, episode=episode, limit=request.limit)
+            source_for(stack, Path(bag), request.topics, extra, episode=episode, limit=request.limit)
             for episode, bag in enumerate(request.bags, request.first_episode)
             if only in (None, episode) and not request.from_evidence
         )
@@ -102,14 +103,27 @@ class Run(SuiteRun[ReplayRequest]):
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ReplayRequest:
-        """Return the request; its cases are those that the directory keeps."""
+        """Return the request; its cases and its plan are those that the directory keeps."""
         request = ReplayRequest.from_plain(plain)
-        return dataclasses.replace(request, cases=request.cases and str(out / FILE))
+        cases, plan = (name and str(out / file) for name, file in ((request.cases, FILE), (request.plan, PLAN_FILE)))
+        return dataclasses.replace(request, cases=cases, plan=plan)
+
+    def refuse_impossible(self) -> None:
+        """Refuse also what is not as planned."""
+        super().refuse_impossible()
+        if self.request.plan:
+            from mt_nodes.runs.safety_case.preregistration import refuse_other_run  # few runs have a plan
+
+            refuse_other_run(self.request, self.suite.all, self.stack)
 
     def save(self) -> None:
-        """Write the cases, if any, beside what every run has."""
+        """Write the cases, if any, and what it commits to by a plan, before what every run has."""
         if self.plan is not None:
             write_cases(self.plan, self.out / FILE)
+        if self.request.plan:
+            from mt_nodes.runs.safety_case.preregistration import commit
+
+            commit(self.out, self.request)
         super().save()
 
     @property
@@ -154,8 +168,10 @@ class Run(SuiteRun[ReplayRequest]):
 
     @property
     def condition(self) -> dict[str, Any]:
-        """What the journal begins with; the plan of cases among it, if any."""
-        return {**super().condition, **({"cases": self.plan.sha256} if self.plan else {})}
+        """What the journal begins with; the plan of cases and the signed one among it, if any."""
+        cases = {"cases": self.plan.sha256} if self.plan else {}
+        signed = {"plan": SignedStatement.load(Path(self.request.plan)).sha256} if self.request.plan else {}
+        return {**super().condition, **cases, **signed}
 
     @property
     def settings(self) -> PlaySettings:
@@ -258,7 +274,7 @@ class Run(SuiteRun[ReplayRequest]):
     @functools.cached_property
     def _first_bundles(self) -> tuple[tuple[Source, Bundle], ...]:
         """The first bundle of each bag that can be understood; a bag without any has none."""
-        found = ((source, _first_readable(source)) for source in self.sources)
+        found = ((source, first_readable(source)) for source in self.sources)
         return tuple((source, first) for source, first in found if first is not None)
 
     @property
@@ -285,33 +301,6 @@ class Run(SuiteRun[ReplayRequest]):
                         "the first bag; replay the bags one by one"
                     )
         return trees[0] if trees else TransformTree()
-
-
-def _source_for(
-    stack: Stack, bag: Path, topics: Mapping[str, str], extra: TransformTree | None, *, episode: int, limit: int | None
-) -> BagSource:
-    """Open a bag for a stack; one without the stack's sensor is refused with a stack that takes what the bag has."""
-    try:
-        return BagSource(
-            *(bag, topics, extra, episode, limit, stack.topics, bool(stack.callable)), intensities=stack.intensities
-        )
-    except MissingSensor as error:
-        raise UsageError(f"{error}{stack_for(error.roles)}") from error
-
-
-def _first_readable(source: Source) -> Bundle | None:
-    """Return the first bundle that can be understood, None of a bag without any.
-
-    Raises MtError: there are bundles, and none can be understood; or the bag is damaged before its first one.
-    """
-    wrong: Unreadable | None = None
-    for found in source.readings():
-        if not isinstance(found, Unreadable):
-            return found
-        wrong = wrong or found
-    if wrong is not None:
-        raise wrong.error
-    return None
 
 
 def as_recorded(topic: str, info: Topic) -> ReplayedTopic:
