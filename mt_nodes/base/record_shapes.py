@@ -14,7 +14,7 @@ from mt_nodes.base.errors import InfrastructureError
 Shape = Any
 NUMBER = (int, float)
 TEXT_OR_NULL = (str, type(None))
-_OF_JSON = frozenset({dict, list, str, int, float, bool, type(None)})
+_OF_JSON: frozenset[type] = frozenset({dict, list, str, int, float, bool, type(None)})
 
 
 def expect_shape(value: Any, shape: Shape, where: str) -> None:
