@@ -82,7 +82,7 @@ def test_the_same_is_read_from_each_format(tmp_path: Path, name: str, text: str)
     [
         ("r.yaml", YAML + "- {id: R1, text: x}\n", "line 9: got id 'R1' twice"),
         ("r.yaml", YAML + "- {id: R3}\n", "line 9: text is empty"),
-        ("r.yaml", YAML + "- {id: R3, text: x, max_rate: 2}\n", "line 9.max_rate: got 2, expected 1e-06 to 1"),
+        ("r.yaml", YAML + "- {id: R3, text: x, max_rate: 2}\n", "line 9.max_rate: got 2, expected 1e-06 to 0.5"),
         ("r.yaml", YAML + "- {id: R3, text: x, hazzard: y}\n", "line 9: unknown parameter 'hazzard'; did you mean"),
         ("r.yaml", YAML + "- {id: R3, text: x, relations: fog}\n", "line 9.relations: got 'fog', expected a list"),
         ("r.yaml", "- [\n", "not valid YAML"),

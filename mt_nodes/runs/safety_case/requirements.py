@@ -37,7 +37,7 @@ class SafetyRequirement(PlainData):
     text: str = param("", help="what is required")
     hazard: str = param("", help="what happens if it is missed")
     relations: tuple[str, ...] = param((), help="relations that test it")
-    max_rate: float = param(DEFAULT_RATE, low=1e-6, high=1.0, help="accepted share of violated pairs")
+    max_rate: float = param(DEFAULT_RATE, low=1e-6, high=0.5, help="accepted share of violated pairs")
     frames: int | None = param(None, low=1, help="fewest decided frames (default: what max_rate needs at least)")
 
 
