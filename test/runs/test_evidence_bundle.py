@@ -194,6 +194,11 @@ def signed_by_another(bundle: Path) -> None:
     (bundle / ATTESTATION).write_text(SignedStatement.of(BUNDLE_TYPE, about, digests(bundle)).signed(key).text)
 
 
+def signed_by_one_more(bundle: Path) -> None:
+    more = SignedStatement.load(bundle / ATTESTATION).signed(Ed25519PrivateKey.from_private_bytes(bytes([2] * 32)))
+    (bundle / ATTESTATION).write_text(more.text)
+
+
 @pytest.mark.parametrize(
     ("attack", "words"),
     [
@@ -201,6 +206,7 @@ def signed_by_another(bundle: Path) -> None:
         (removed, "ledger.jsonl: is not there"),
         (linked, "is neither a file nor a directory"),
         (unsigned, "not signed by this key alone; signed by nobody else"),
+        (signed_by_one_more, "not signed by this key alone; signed by"),
         (signed_by_another, "not signed by this key alone; signed by"),
     ],
 )
@@ -304,7 +310,7 @@ def test_a_plan_that_was_made_afterwards_is_not_that_of_the_run(made: Made, bund
     assert "seed:" in said, "another plan draws otherwise"
     content["seed"] = old.content["seed"]
     (bundle / "plan.json").write_text(SignedStatement.of(PLAN_TYPE, content, {}).signed(key).text)
-    assert "expected" in made.verify(bundle, code=1), "its seed is not its own"
+    assert "that of its content" in made.verify(bundle, code=1), "its seed is not its own"
 
 
 @pytest.mark.parametrize(
@@ -332,6 +338,49 @@ def test_a_run_that_is_not_the_planned_one_does_not_count(
     shutil.copytree(place, bundle / "runs" / "1")
     sign_again(made, bundle)
     assert said in made.verify(bundle, code=3 if "--relations" in words else 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"drives": ["ab" * 32]}, "the drive with SHA-256 abababababab… is not in the plan"),
+        ({"drives": []}, "of the plan was not played"),
+        ({"started": "2020-01-01T00:00:00+00:00"}, "before the plan was made"),
+        ({"code": "ab" * 32}, "code of mt_nodes and plugins:"),
+        ({"number": 3}, "run 1 of the plan was begun and is not in the bundle"),
+    ],
+)
+def test_what_a_run_committed_to_is_held_against_the_plan(
+    made: Made, bundle: Path, changes: dict[str, Any], words: str
+) -> None:
+    path = bundle / "runs" / "1" / "commitment.json"
+    write_result(path, {**read_result(path), **changes})
+    sign_again(made, bundle)
+    assert words in made.verify(bundle, code=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"interrupted": True}, "it ended early: interrupted"), ({"infrastructure": "it died"}, "it ended early: infra")],
+)
+def test_a_run_that_ended_early_does_not_count(made: Made, bundle: Path, changes: dict[str, Any], words: str) -> None:
+    path = bundle / "runs" / "1" / "summary.json"
+    write_result(path, {**read_result(path), **changes})
+    sign_again(made, bundle)
+    assert words in made.verify(bundle, code=1)
+
+
+def test_pairs_that_ended_in_errors_are_a_gap(made: Made, bundle: Path) -> None:
+    error = {"outcome": "ERROR", "measured": None, "bound": None, "margin": None}
+    path = bundle / "runs" / "1" / "result.jsonl"
+    change_lines(path, lambda line: {**line, **(error if line.get("pair") == f"0/3/identity/0@{NAME}" else {})})
+    sign_again(made, bundle)
+    assert "1 pair ended in ERROR" in made.verify(bundle, code=1)
+
+
+def test_the_statement_names_the_plan(made: Made, bundle: Path) -> None:
+    sign_again(made, bundle, plan="ab" * 32)
+    assert "the bundle was signed with another plan" in made.verify(bundle, code=1)
 
 
 def test_a_run_by_the_plan_takes_all_from_it_and_refuses_other_drives(made: Made, tmp_path: Path) -> None:
@@ -386,6 +435,14 @@ def test_a_relation_that_was_never_seen_to_fail_is_a_gap(made: Made, tmp_path: P
         assert "it may be unable to fail" in said
     notes = json.loads((tmp_path / "b2" / "assessment.json").read_text())["sensitivity"]["notes"]
     assert notes == ["sensitivity/1 does not count: no fault was planted in it"]
+    other = Path(shutil.copytree(made / "bad", tmp_path / "other"))
+    record = read_result(other / "run.json")
+    for row in record["relations"]:
+        row["given"] = []
+    write_result(other / "run.json", record)
+    said = made.bundle(tmp_path / "b", "plan.json", made / "run", "--sensitivity", other, code=1)
+    assert "it may be unable to fail" in said
+    assert f"{NAME} is defined otherwise than in the plan" in (tmp_path / "b" / "assessment.json").read_text()
 
 
 def test_waivers_expire_need_somebody_and_never_hide_a_violation(made: Made, tmp_path: Path) -> None:
