@@ -224,7 +224,7 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
         "*Elsewhere* gives the time of similar operations in public libraries at both sizes, measured in November 2026 "
         "on one core, on another day than the other figures unless marked *here*; none of them proves its result.",
         "Rain of albumentations draws lines over a darker picture, at every depth alike, in 7 to 9 ms at "
-        f"{SIZES[0][0]} x {SIZES[0][1]}. Of ours, the depth takes some 13 ms, which all mutations of a picture share; "
+        f"{SIZES[0][0]} x {SIZES[0][1]}. Of ours, the depth takes some 14 ms, which all mutations of a picture share; "
         "light, wet road and veil of the cells 8, drops 5, and passes over the picture 6 to 7 (27 November 2026). "
         "Memory is not what takes so long: a copy of the picture takes 0.2 ms, and stripes of 30 to 320 rows the same "
         "time. The passes that any rain by depth makes take 6.5 ms by themselves, as long as that rain as a whole: "
