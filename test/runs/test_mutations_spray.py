@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.ego.ego_motion import EgoMotion
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.camera.each_image import View, of_image
+from mt_nodes.relations.mutations.joint import spray_in_pictures
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.plume import depth
 from mt_nodes.relations.mutations.joint.spray import Spray
@@ -53,7 +55,8 @@ def test_the_veil_has_the_optical_depth_of_the_lidars_plume() -> None:
     """The quadrature that weakens returns, along lines of sight: patches make it vary, and leave its mean."""
     view = View.of(scene(), scene().images[0])
     draw, around = of_image(sprayed().draws[0], view.image), surroundings(view)
-    plume, passing = DENSE.plume(draw), DENSE._passing(view, draw)
+    plume = DENSE.plume(draw)
+    passing, _ = DENSE._passing(view, plume)
     enter, leave = DENSE._way(view, plume)
     through = leave > enter
     expected = depth(plume, around.camera_m, around.rays[through].T, enter[through], leave[through])
@@ -98,6 +101,7 @@ def test_a_camera_from_which_the_plume_is_hidden_keeps_its_picture_and_says_why(
 ) -> None:
     """A wall right before the camera, which the LiDAR looks over."""
     view = View.of(scene(), scene().images[0])
+    monkeypatch.setattr(spray_in_pictures, "_known_passing", WeakKeyDictionary())
     monkeypatch.setattr(Spray, "_way", lambda *_: (np.full(surroundings(view).shape, 3.0), np.zeros((1, 1))))
     derived = derive()
     assert derived.broken is None and derived.followup.first.images[0] is scene().images[0]

@@ -312,8 +312,8 @@ def test_a_network_s_depth_counts_above_the_beams_alone(monkeypatch: pytest.Monk
     above = (row < np.where(found.measured.any(axis=0), found.measured.argmax(axis=0), 0)) & np.isfinite(found.range_m)
     told = above & (found.range_m == 33.0)
     assert told.sum() > 0.9 * above.sum() > 100
-    np.testing.assert_allclose(found.least_m[told], 29.7, rtol=1e-5)
-    np.testing.assert_allclose(found.most_m[told], 36.3, rtol=1e-5)
+    np.testing.assert_allclose(found.bounds_m[0][told], 29.7, rtol=1e-5)
+    np.testing.assert_allclose(found.bounds_m[1][told], 36.3, rtol=1e-5)
     assert (found.through_m[found.measured] == without.through_m[found.measured]).all()
 
 

@@ -11,7 +11,7 @@ import pytest
 from made_images import street_in
 
 from mt_nodes.data.images.codecs import Picture
-from mt_nodes.relations.mutations.camera import sensor_readout
+from mt_nodes.relations.mutations.camera import sensor_noise, sensor_readout
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.road_covers import TILE_M, tile_values
 from mt_nodes.relations.pipeline import MutationPipeline
@@ -19,7 +19,7 @@ from mt_nodes.world.camera import free_space
 from mt_nodes.world.camera.depth import DepthMap
 from mt_nodes.world.camera.depth_completion import between_beams, nearest
 from mt_nodes.world.camera.free_space import NearThing, cheapest_path
-from mt_nodes.world.camera.light import light_of, values_of
+from mt_nodes.world.camera.light import light_of, quantile, values_of
 from mt_nodes.world.camera.relight import coarse_samples, covered
 from mt_nodes.world.camera.sparse_depth import _topmost_rad
 
@@ -185,3 +185,32 @@ def test_a_rolling_shutter_has_no_seams(monkeypatch: pytest.MonkeyPatch) -> None
     # A 32nd of a pixel, which OpenCV rounds to, may go either way.
     assert (apart > 1).mean() < 0.005 and apart.max() <= 255 / 16 and (made[0] != view.picture.pixels).any()
     assert MutationPipeline([mutation], 0, "test").derive(bundle).broken is None
+
+
+@pytest.mark.parametrize("share", [0.0, 0.15, 0.5, 0.95, 1.0])
+@pytest.mark.parametrize("count", [1, 2, 7, 10_001])
+def test_a_quantile_is_numpys(share: float, count: int) -> None:
+    values = np.random.default_rng(count).integers(0, 40, count).astype(np.float32) / np.float32(7.0)
+    before = values.copy()
+    assert quantile(values, share) == pytest.approx(float(np.quantile(before, share)), rel=1e-6)
+    np.testing.assert_array_equal(values, before)
+
+
+@pytest.mark.parametrize("full_well_e", [30.0, 800.0, 1e5])
+def test_noise_in_bytes_is_that_of_the_formula_to_a_step(full_well_e: float) -> None:
+    pixels = np.repeat(np.arange(256, dtype=np.uint8), 90).reshape(128, 60, 3)
+    bundle = street_in("bgr8")
+    view = View(bundle, bundle.images[0], Picture(pixels, "bgr"))
+    mutation = sensor_noise.SensorNoise(full_well_e=full_well_e)
+    places = np.random.default_rng(1).integers(0, 128, (4, 2), dtype=np.uint8)
+    found = mutation.change_image(view, {"noise_key": 5, "places_px": places}).astype(np.float64)
+    deviation = 255.0 * mutation._deviation(np.arange(256) / 255.0)
+    field = sensor_noise._field(5, 32 + 128, (60 + 128) * 3) / 32.0
+    for number, (down, right) in enumerate(places.astype(int)):
+        rows = slice(32 * number, 32 * number + 32)
+        own = field[down : down + 32, 3 * right : 3 * right + 180].reshape(32, 60, 3)
+        expected = np.clip(pixels[rows] + deviation[pixels[rows]] * own, 0.0, 255.0)
+        # Deviations are rounded to a 255th of the largest, numbers reach eight of them.
+        allowed = 0.5 + np.abs(own) * deviation.max() / 510.0 + 1e-6
+        assert (np.abs(found[rows] - expected) <= allowed).all()
+    assert np.abs(found - pixels).max() > 1.0

@@ -37,15 +37,20 @@ def bounds_of(
         cv2.erode(np.minimum(range_m, extremes_m[0]), around),
         cv2.dilate(np.maximum(range_m, extremes_m[1]), around),
     )
-    apart = cv2.distanceTransform((~measured).astype(np.uint8), cv2.DIST_L2, 3) > _APART
+    # Rows that hold cells below those above all returns, with as many before as count; and rows that hold the latter.
+    low = np.s_[max(0, int((~above).any(axis=1).argmax()) - _APART) :]
+    high = np.s_[: int(above.any(axis=1).sum())]
+    apart = ~above[low] & (cv2.distanceTransform((~measured[low]).view(np.uint8), cv2.DIST_L2, 3) > _APART)
     wide = np.ones((_AROUND, _AROUND), np.uint8)
-    least = np.where(apart & ~above, cv2.erode(least, wide), least)
-    most = np.where(apart & ~above, cv2.dilate(most, wide), most)
-    least = np.minimum(least, _seen_past(range_m, cell_rad))
+    np.copyto(least[low], cv2.erode(least, wide)[low], where=apart)
+    np.copyto(most[low], cv2.dilate(most, wide)[low], where=apart)
+    np.minimum(least, _seen_past(range_m, cell_rad), out=least)
+    above, range_m, far_m = above[high], range_m[high], far_m[high]
     is_far = range_m >= far_m
     nearest = np.where(is_far, np.minimum(_BACKGROUND * far_m, range_m), _NEARER * range_m)
-    least = np.where(above & np.isfinite(range_m), np.minimum(least, nearest), least)
-    most = np.where(above, np.maximum(most, np.where(is_far, np.float32(np.inf), _FARTHER * range_m)), most)
+    np.minimum(least[high], nearest, out=least[high], where=above & np.isfinite(range_m))
+    farthest = np.where(is_far, np.float32(np.inf), _FARTHER * range_m)
+    np.maximum(most[high], farthest, out=most[high], where=above)
     return np.asarray(least, np.float32), np.asarray(most, np.float32)
 
 

@@ -18,6 +18,7 @@ Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 Grid = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.integer[Any]]
+Bins = npt.NDArray[np.uint16]
 
 #: Vehicles are no higher than this, with their load (Directive 96/53/EC, annex I, 1.2), and so reach no farther above
 #: a return of theirs.
@@ -106,9 +107,10 @@ def upper_edges(
 def _things(surface: Labels, reached: Singles, standing: Mask) -> Iterator[slice]:
     """Yield the columns of each near thing: of surfaces side by side at about one range."""
     first = np.flatnonzero(np.diff(surface, prepend=-1))
+    some = standing[first].tolist()
     near: list[tuple[int, int, float]] = []
-    for start, stop in zip(first.tolist(), [*first[1:].tolist(), len(surface)], strict=True):
-        own_m = _middle_m(reached[start:stop]) if standing[start] else np.inf
+    for start, stop, stands in zip(first.tolist(), [*first[1:].tolist(), len(surface)], some, strict=True):
+        own_m = _middle_m(reached[start:stop]) if stands else np.inf
         if own_m > NEAR_M:
             continue
         if near and start - near[-1][1] <= _GAP and max(own_m, near[-1][2]) < JUMP * min(own_m, near[-1][2]):
@@ -122,18 +124,23 @@ def _things(surface: Labels, reached: Singles, standing: Mask) -> Iterator[slice
 
 def _middle_m(range_m: Singles) -> float:
     """Return the median of ranges (n,), the upper one of two."""
-    return float(np.sort(range_m)[len(range_m) // 2])
+    own = range_m.tolist()  # mostly few
+    return float(own[0] if len(own) == 1 else sorted(own)[len(own) // 2])
 
 
-def _places(colours: Colours) -> Grid:
+def _places(colours: Colours) -> Bins:
     """Return the bin (h, w) of each colour."""
     light, *differences = cv2.split(cv2.cvtColor(colours, cv2.COLOR_RGB2YCrCb))
-    red, blue = (np.clip(a.astype(np.int64) - _FIRST, 0, _BINS[1] * 4 - 1) >> 2 for a in differences)
-    return np.asarray(((light.astype(np.int64) >> 4) * _BINS[1] + red) * _BINS[2] + blue)
+    red, blue = (np.minimum(cv2.subtract(a, float(_FIRST)), np.uint8(_BINS[1] * 4 - 1)) >> 2 for a in differences)
+    place = (light >> 4).astype(np.uint16) * np.uint16(_BINS[1])
+    place += red
+    place *= np.uint16(_BINS[2])
+    place += blue
+    return place
 
 
 def _likelihood(
-    range_m: Singles, top: Grid, reached: Singles, sky: Mask, place: Grid, at: slice, own_m: np.float32
+    range_m: Singles, top: Grid, reached: Singles, sky: Mask, place: Bins, at: slice, own_m: np.float32
 ) -> Singles | None:
     """Return how much likelier each cell (e, n) down to a thing's returns is of it than behind it; None if unknown."""
     beside = range_m.shape[1] // _BESIDE
@@ -169,7 +176,7 @@ def _goes_across(colours: Colours, far: Mask, at: slice) -> Mask:
     return found
 
 
-def _density(places: Grid) -> Singles:
+def _density(places: Bins) -> Singles:
     """Return the share of each bin among some colours (n,), smooth; not 0 where there is none."""
     count = np.bincount(places, minlength=int(np.prod(_BINS))).astype(np.float32).reshape(_BINS[0] * _BINS[1], -1)
     smooth = cv2.GaussianBlur(count, (3, 1), 0).reshape(_BINS)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.images.codecs import Picture
+from mt_nodes.world.camera.light import quantile
 from mt_nodes.world.scene.object_rendering import Window
 
 Singles = npt.NDArray[np.float32]
@@ -51,7 +52,7 @@ def blur_px(picture: Picture, window: Window) -> float:
     luma = picture.with_pixels(picture.pixels[rows, columns]).luma().astype(np.float32)
     blurred = cv2.GaussianBlur(luma, (0, 0), 1.0)
     first, second = (np.abs(np.diff(a, axis=1)) for a in (luma, blurred))
-    steep = first >= max(float(np.quantile(first[::2, ::2], 0.99)), 1.0)
+    steep = first >= max(quantile(first[::2, ::2].reshape(-1), 0.99), 1.0)
     if not steep.any():
         return 0.6
     ratio = float(np.median(first[steep] / np.maximum(second[steep], 1e-3)))
@@ -92,8 +93,9 @@ def _blocks(layer: Singles) -> Singles:
 
 def _flat_residual(luma: Singles, kernel: Singles, among: npt.NDArray[np.bool_] | None = None) -> float:
     """Return the high-pass residual of blocks without texture."""
-    rest = _blocks(np.abs(cv2.filter2D(luma, -1, kernel)))
-    return float(np.quantile(rest if among is None else rest[among], _FLAT))
+    filtered = cv2.filter2D(luma, cv2.CV_32F, kernel)
+    rest = _blocks(np.abs(filtered, out=filtered))
+    return quantile(rest.reshape(-1) if among is None else rest[among], _FLAT)
 
 
 @lru_cache
@@ -116,11 +118,12 @@ def has_mosaic(picture: Picture, window: Window) -> bool:
     if picture.order == "mono":
         return False
     rows, columns = (slice(max(0, s.start - _AROUND_PX), s.stop + _AROUND_PX) for s in window)
-    piece = picture.pixels[rows, columns].astype(np.float32)
-    red, green, blue = (np.sign(cv2.filter2D(piece[..., picture.channel(c)], -1, _HIGH_PASS)) for c in "rgb")
+    planes = cv2.split(picture.pixels[rows, columns])
+    depth = cv2.CV_16S if picture.pixels.dtype == np.uint8 else cv2.CV_32F
+    red, green, blue = (np.sign(cv2.filter2D(planes[picture.channel(c)], depth, _HIGH_PASS)) for c in "rgb")
     if min(np.count_nonzero(red), np.count_nonzero(green), np.count_nonzero(blue)) < red.size // 4:
         return False  # no noise, or nothing but clipped samples
-    return float((red * green).mean() + (green * blue).mean()) < 2.0 * _MOSAIC
+    return float((green * (red + blue)).mean()) < 2.0 * _MOSAIC
 
 
 def through_mosaic(colour: Singles, picture: Picture, noise: float, seed: int) -> Singles:
