@@ -226,7 +226,7 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
         "Rain of albumentations draws lines over a darker picture, at every depth alike, in 7 to 9 ms at "
         f"{SIZES[0][0]} x {SIZES[0][1]}. Of ours, the depth takes some 14 ms, which all mutations of a picture share; "
         "light, wet road and veil of the cells 8, drops 5, and passes over the picture 6 to 7 (27 November 2026). "
-        "Memory is not what takes so long: a copy of the picture takes 0.2 ms, and stripes of 30 to 320 rows the same "
+        "Memory is not what takes so long: a copy of the picture takes 0.2 ms, and stripes that fit the caches save no "
         "time. The passes that any rain by depth makes take 6.5 ms by themselves, as long as that rain as a whole: "
         "means of cells 1.1, slope and level enlarged 2.3, multiplied and added 1.1, drops enlarged 0.5 and blended "
         "1.5. It cannot be reached with OpenCV's functions on one core. Neither can 5 ms by blur and rolling shutter, "

@@ -258,8 +258,7 @@ def _cornered(range_m: Singles, colours: Colours, ground_m: Singles, cell_rad: f
                 break
             nearest = cv2.dilate(near[part], line)
             closed = cv2.erode(nearest, line)
-            some = np.where(JUMP * closed > nearest, closed, np.float32(0.0))
-            np.maximum(notch[part], some, out=notch[part])
+            np.maximum(notch[part], closed, out=notch[part], where=JUMP * closed > nearest)
     return joined_to(range_m, colours, notch > JUMP * nearness)
 
 

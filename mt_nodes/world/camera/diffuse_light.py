@@ -245,16 +245,18 @@ def _gains(
     shading: Shading, direct: float, left: tuple[float, float] = LEFT, bounds: tuple[float, float] = BOUNDS
 ) -> Iterator[Singles]:
     """Yield the change (2, h, w) of red, of green and of blue light."""
-    place = _steps(shading.base)
+    place = _steps(shading.base).astype(np.intp)  # as tables are read
     powers = (part + (1.0 - part) * direct for part in left)
-    ground, others = (_gain_table(round(shading.level, 3), round(part, 3), bounds)[place] for part in powers)
+    ground, others = (_gain_table(round(shading.level, 3), round(part, 3), bounds).take(place) for part in powers)
     others += shading.sky * (np.float32(1.0) - others)
     span = np.float32(1.0 / max(shading.lit - shading.dark, 1e-3))
     ground *= shading.ground
     others *= np.float32(1.0) - shading.ground
-    shadow = ground * np.clip((np.float32(shading.lit) - _LIGHT[place]) * span, 0.0, 1.0)
+    shadow = np.clip((np.float32(shading.lit) - _LIGHT) * span, 0.0, 1.0).take(place)
+    shadow *= ground
+    others += ground
     for own in shading.shadow_rgb:
-        yield others + ground + shadow * np.float32((1.0 / own - 1.0) * (1.0 - direct))
+        yield others + shadow * np.float32((1.0 / own - 1.0) * (1.0 - direct))
 
 
 def diffuse_light(

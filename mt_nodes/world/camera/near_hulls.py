@@ -61,11 +61,12 @@ def _near_things(range_m: Singles, ground_m: Singles, cell_rad: float) -> Iterat
         part = part_of(whole, 0)
         if part is None:
             continue
-        count, label, place, _ = cv2.connectedComponentsWithStats(whole[part], connectivity=4)
-        for number in range(1, count):
-            if place[number, cv2.CC_STAT_WIDTH] >= cells and place[number, cv2.CC_STAT_HEIGHT] >= _LEAST_HIGH:
-                thing = np.zeros(whole.shape, bool)
-                thing[part] = label == number
+        _, label = cv2.connectedComponents(whole[part], connectivity=4)  # OpenCV's statistics take six times as long
+        for number in 1 + np.flatnonzero(np.bincount(label.reshape(-1))[1:] >= cells):
+            thing = np.zeros(whole.shape, bool)
+            thing[part] = label == number
+            *_, width, height = cv2.boundingRect(thing.view(np.uint8))
+            if width >= cells and height >= _LEAST_HIGH:
                 yield thing, cells
 
 

@@ -136,7 +136,7 @@ def _places(colours: Colours) -> Bins:
     place += red
     place *= np.uint16(_BINS[2])
     place += blue
-    return place
+    return np.asarray(place, np.uint16)
 
 
 def _likelihood(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
@@ -121,8 +122,14 @@ class LowSun(EachImage):
         return surroundings_of(view.bundle, view.image, view.camera())
 
     def _shadow(self, view: View) -> Singles:
-        """Return the share (h, w) of sunlight that each ground cell lacks, 0 to 1; 0 elsewhere."""
-        around = self._around(view)
+        """Return the share (h, w) of sunlight that each ground cell lacks, 0 to 1; 0 elsewhere; the last is kept."""
+        around, sun = self._around(view), (self.azimuth_rad, self.elevation_rad)
+        known = _known_shadows.get(around)
+        if known is None or known[0] != sun:
+            known = _known_shadows[around] = sun, self._cast(around)
+        return known[1]
+
+    def _cast(self, around: Surroundings) -> Singles:
         points = around.points()
         tall = ~around.sky & ~around.ground & (points[..., 2] > _LEAST_M) & around.depth.measured
         away = points[tall][:, 2:] / np.tan(self.elevation_rad)
@@ -136,6 +143,9 @@ class LowSun(EachImage):
         row, column, inside = _square(points[..., :2], squares.shape)
         shade = np.where(inside, soft[np.where(inside, row, 0), np.where(inside, column, 0)], 0)
         return np.where(around.ground, shade / np.float32(255.0), 0.0).astype(np.float32)
+
+
+_known_shadows: WeakKeyDictionary[Surroundings, tuple[tuple[float, float], Singles]] = WeakKeyDictionary()
 
 
 def _square(

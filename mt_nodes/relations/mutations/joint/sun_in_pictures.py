@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -20,7 +21,7 @@ from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.lens_flare import ghosts
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
-from mt_nodes.world.camera.diffuse_light import shading_of
+from mt_nodes.world.camera.diffuse_light import brightness, shading_of
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import coarse_light, grey, light_in, samples_of
 from mt_nodes.world.camera.sun_light import DISC_RAD, colour_of_sun, glare_spread, sky_around_sun
@@ -124,8 +125,8 @@ class SunInPictures(EverySensor):
         # Where the sky of the source is white, its light is unknown: it is that of a clear sky about the sun.
         white = np.float32(np.clip((shading.sky_light - _WHITE) / (1.0 - _WHITE), 0.0, 1.0))
         light = shading.light * (np.float32(1.0) - white * shading.sky)
-        light += shading.sky * np.moveaxis(self._sky(around, draw), -1, 0)[:, None]
-        light += np.moveaxis(self._lens_light(view, around, draw), -1, 0)[:, None]
+        light += shading.sky * self._sky(around, draw)[:, None]
+        light += self._lens_light(view, around, draw)[:, None]
         light *= np.float32(draw["exposure"])
         return self._with_disc(view, relit_locally(view.picture, shading.samples, light, step), draw)
 
@@ -161,18 +162,18 @@ class SunInPictures(EverySensor):
         return np.asarray(np.float32(on_lens) * glare_spread(_angles(around, draw)), np.float32)
 
     def _lens_light(self, view: View, around: Surroundings, draw: Draw) -> Singles:
-        """Return the light (h, w, 3) that the lens adds: veil and ghosts."""
-        return np.asarray(
-            self._veil(view, around, draw)[..., None] * self._colour(draw) + self._ghosts(view, around, draw)
-        )
+        """Return the light (3, h, w) that the lens adds: veil and ghosts."""
+        veil = self._veil(view, around, draw) * self._colour(draw)[:, None, None]
+        return np.asarray(veil + np.moveaxis(self._ghosts(view, around, draw), -1, 0))
 
     def _sky(self, around: Surroundings, draw: Draw) -> Singles:
-        """Return the light (h, w, 3) of a clear sky around the sun: of the sun's colour near it, blue beyond."""
+        """Return the light (3, h, w) of a clear sky around the sun: of the sun's colour near it, blue beyond."""
         angle = _angles(around, draw)
         light = np.float32(_SKY) * (np.float32(1.0) + np.maximum(sky_around_sun(angle), np.float32(0.0)))
-        blue = (np.float32(1.0) - np.exp(-angle / np.float32(_BLUE_RAD)))[..., None]
-        colour = self._colour(draw) * (np.float32(1.0) - blue) + np.array(_SKY_BLUE, np.float32) * blue
-        return np.asarray(np.float32(draw["visible"]) * light[..., None] * colour, np.float32)
+        light *= np.float32(draw["visible"])
+        warm = np.exp(-angle / np.float32(_BLUE_RAD))
+        near, far = (np.array(c, np.float32)[:, None, None] for c in (self._colour(draw), _SKY_BLUE))
+        return np.asarray(light * (near * warm + far * (np.float32(1.0) - warm)), np.float32)
 
     def _with_disc(self, view: View, pixels: Pixels, draw: Draw) -> Pixels:
         """Return pixels with the disc where sky shows it, and the spikes that the aperture's edges draw around it."""
@@ -197,7 +198,7 @@ class SunInPictures(EverySensor):
         narrow = np.exp(np.abs(np.sin(turn)) * away * np.float32(-1.0 / (_SPIKE_WIDE_RAD * per_rad)))
         fades = np.square(np.clip(1.0 - away / np.float32(reach), 0.0, 1.0))
         added = np.float32(_SPIKES * float(draw["visible"])) * narrow * fades + np.float32(_DISC) * disc
-        return _brightened(view.picture, pixels, (rows, columns), added[..., None] * self._colour(draw))
+        return _brightened(view.picture, pixels, (rows, columns), [added * colour for colour in self._colour(draw)])
 
     def _place(self, view: View, draw: Draw) -> Floats | None:
         """Return where the sun is (2,), in pixels, None behind the camera."""
@@ -226,8 +227,8 @@ class SunInPictures(EverySensor):
         around = surroundings(view)
         light = coarse_light(view.picture, around.shape, around.depth.step_px)
         around, before = around.thinned(_EVERY), grey(light[_EVERY // 2 :: _EVERY, _EVERY // 2 :: _EVERY])
-        sky = np.where(around.sky[..., None], self._sky(around, draw), np.float32(0.0))
-        after = np.minimum(before + grey(self._lens_light(view, around, draw) + sky), np.float32(1.0))
+        sky = np.where(around.sky, self._sky(around, draw), np.float32(0.0))
+        after = np.minimum(before + brightness(self._lens_light(view, around, draw) + sky), np.float32(1.0))
         ratio = float(before.mean()) / max(float(after.mean()), 1e-6)
         return float(np.clip(ratio**_METERED, _SHORTEST, 1.0))
 
@@ -245,10 +246,14 @@ class SunInPictures(EverySensor):
             raise NotApplicable(f"{view.image.topic}: where the sun stands is not known: {error}") from error
 
 
-def _brightened(picture: Picture, pixels: Pixels, where: tuple[slice, slice], light: Singles) -> Pixels:
-    """Return new pixels of a picture with light (h, w, 3), red, green, blue, added in a part; in place."""
+def _brightened(picture: Picture, pixels: Pixels, where: tuple[slice, slice], light: list[Singles]) -> Pixels:
+    """Return new pixels of a picture with red, green and blue light (h, w) each added in a part; in place."""
     part = pixels[where]
-    own = grey(light) if picture.order == "mono" else light if picture.order == "rgb" else light[..., ::-1]
+    own = (
+        brightness(np.stack(light))
+        if picture.order == "mono"
+        else cv2.merge(light[:: 1 if picture.order == "rgb" else -1])
+    )
     part[...] = samples_of(np.minimum(light_in(part) + own, np.float32(1.0)), pixels.dtype)
     return pixels
 

@@ -216,7 +216,7 @@ def reflected(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
 def mirrored(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
     """Return the light (h, w, 3) of each cell in a mirror at the foot of the next object above it."""
     above = np.clip(np.arange(len(ground))[:, None] - 2 * _below_foot(ground) + 1, 0, len(ground) - 1)
-    return np.take_along_axis(light, above[..., None], axis=0)
+    return np.asarray(light[above, np.arange(ground.shape[1])])
 
 
 def _below_foot(ground: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
