@@ -394,6 +394,15 @@ def test_a_run_by_the_plan_takes_all_from_it_and_refuses_other_drives(made: Made
     assert not (tmp_path / "run").exists() and len(list(read_lines(made / "plan.json.runs.jsonl"))) == 1
 
 
+def test_a_run_by_the_plan_goes_on_with_what_it_began_with_only(made: Made, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(made / "run", tmp_path / "run"))
+    with no_pages():
+        made.mt("replay", "--resume", run)
+    for changes, words in (({"code": "ab"}, "code"), ({"code": "ab", "drives": []}, "code and drives")):
+        write_result(run / "commitment.json", {**read_result(run / "commitment.json"), **changes})
+        assert f"changed since it began: {words}" in made.mt("replay", "--resume", run, code=2)
+
+
 def test_runs_that_were_begun_by_the_plan_and_left_out_are_missed(made: Made, tmp_path: Path) -> None:
     for name in ("plan.json", "plan.json.runs.jsonl"):
         shutil.copy(made / name, tmp_path / name)
@@ -492,6 +501,7 @@ def test_a_time_stamp_of_an_authority_is_checked_off_line(made: Made, bundle: Pa
     authority, sha256 = TimeStampAuthority(tmp_path / "tsa"), Preregistration.load(bundle / "plan.json").sha256
     assert "proves no time" in made.verify(tmp_path / "early", "--tsa-root", authority.place / "ca.pem", code=1)
     root = ("--tsa-root", authority.place / "ca.pem")
+    assert "has no time stamp" in made.verify(bundle, *root, code=1)
     (bundle / "witness").mkdir()
     for stamped, why in ((sha256, "before an authority saw the plan at"), ("ab" * 32, "proves no time")):
         (bundle / "witness" / "plan.tsr").write_bytes(authority.stamp(stamped))
