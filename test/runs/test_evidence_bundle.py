@@ -555,6 +555,23 @@ def test_a_drive_of_another_content_is_not_reproduced_from(made: Made, tmp_path:
     assert "the judgement is the same" in made.verify(bundle, *pair, "--bag", made / "drive")
 
 
+def test_a_pair_is_made_again_without_the_files_of_stack_and_relation(made: Made, tmp_path: Path) -> None:
+    stack, own, plan = (tmp_path / name for name in ("stack.yaml", "own.yaml", "plan.json"))
+    stack.write_text(
+        "callable: mt_nodes.stacks.reference.detector:Detector\npoints_frame: base_link\nstateless: true\n"
+    )
+    head = "id: own\nkind: necessary\nbecause: x\nrequirement: [R1]\n"
+    own.write_text(f"{head}mutate: [{{noise_outside_roi: {{points: 500}}}}]\ncheck: {{obstacles_kept: {{}}}}\n")
+    made.plan(str(plan), made / "drive", "--stack", stack, "--relations", own, "--transport", "inprocess")
+    with no_pages():
+        made.mt("replay", made / "drive", "--plan", plan, "--out", tmp_path / "run")
+    made.bundle(tmp_path / "b", str(plan), tmp_path / "run", code=1)
+    stack.unlink()
+    own.unlink()
+    pair = ("--reproduce", "0/3/own/0", "--bag", made / "drive", "--out", tmp_path / "again")
+    assert "the judgement is the same as in the run" in made.verify(tmp_path / "b", *pair, code=1)
+
+
 def test_a_plan_for_drives_to_come_counts_them(made: Made, tmp_path: Path) -> None:
     made.plan(str(tmp_path / "p.json"), "--drives", 1, "--transport", "inprocess")
     with no_pages():
