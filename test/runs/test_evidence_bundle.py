@@ -346,6 +346,7 @@ def test_a_run_that_is_not_the_planned_one_does_not_count(
         ({"drives": ["ab" * 32]}, "the drive with SHA-256 abababababab… is not in the plan"),
         ({"drives": []}, "of the plan was not played"),
         ({"started": "2020-01-01T00:00:00+00:00"}, "before the plan was made"),
+        ({"started": "x"}, "began at x, before the plan was made"),
         ({"code": "ab" * 32}, "code of mt_nodes and plugins:"),
         ({"number": 3}, "run 1 of the plan was begun and is not in the bundle"),
     ],

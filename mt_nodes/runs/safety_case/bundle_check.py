@@ -219,7 +219,7 @@ def _guarded(what: str, check: Callable[[], BundleCheck]) -> BundleCheck:
         return check()
     except MtError as error:
         return BundleCheck(what, wrong=(str(error),))
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, OSError) as error:
         # A bundle is anybody's: what is not of the form that this version writes is refused, whatever it is.
         return BundleCheck(what, wrong=(f"not of the form that a bundle has: {type(error).__name__}: {error}",))
 
