@@ -73,11 +73,11 @@ class SignedStatement:
         try:
             plain = json.loads(data)
             if problem := mismatch(plain, _SHAPE):
-                raise EnvelopeError(f"{where}: is no DSSE envelope: {problem}")
+                raise EnvelopeError(f"{where}: is no signed plan or bundle (DSSE envelope): {problem}")
             rows = tuple((row["keyid"], base64.b64decode(row["sig"])) for row in plain["signatures"])
             found = cls(base64.b64decode(plain["payload"]), rows)
         except (ValueError, RecursionError, binascii.Error) as error:
-            raise EnvelopeError(f"{where}: is no DSSE envelope: {error}") from error
+            raise EnvelopeError(f"{where}: is no signed plan or bundle (DSSE envelope): {error}") from error
         if found.text.encode() != data:
             raise EnvelopeError(f"{where}: damaged or edited: not the bytes that this envelope is written with")
         return found

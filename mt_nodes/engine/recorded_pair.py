@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base import plugins
-from mt_nodes.base.directories import unused
+import yaml
+
+from mt_nodes.base import plugins, resources
+from mt_nodes.base.directories import cache_dir, unused, write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.datasets.dataset_name import exists, located
 from mt_nodes.data.verdict import Pair, Verdict
@@ -22,7 +24,7 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import baseline_of, find_followup, find_followups
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.reduction.reduction import FILE as REDUCTION
-from mt_nodes.engine.run_record import read_record, refuse_foreign_record
+from mt_nodes.engine.run_record import STACK_FILE, read_record, refuse_foreign_record
 from mt_nodes.relations.relation import load_relation
 
 
@@ -99,7 +101,7 @@ class RecordedPair:
             original,
             bags=tuple(bags),
             relations=(self.relation(original.relations),),
-            stack=self.located(original.stack),
+            **self._stack(original),
             transforms=self.located(original.transforms),
             transport=transport or original.transport,
             pace="lockstep",
@@ -121,15 +123,26 @@ class RecordedPair:
         moved = located(name, Path(self.about.get("directory", ".")))
         return moved if name and not exists(name) and exists(moved) else name
 
+    def _stack(self, original: ReplayRequest) -> dict[str, Any]:
+        """Return stack and faults of the request; where the stack file is gone, what the run kept, faults planted."""
+        name, kept = self.located(original.stack), self.directory.resolve() / STACK_FILE
+        if name in resources.shipped("stacks") or exists(name) or not kept.is_file():
+            return {"stack": name}
+        return {"stack": str(kept), "faults": ()}
+
     def relation(self, requested: Sequence[str]) -> str:
         """Return the name, or file, of the relation whose check judged the pair, of those that the run was asked for.
 
-        Raises UsageError: none of them has its id any more.
+        Where its file is gone, one with what the run kept of it. Raises UsageError: none has its id any more.
         """
         names = [self.located(name) for name in requested]
-        for name in names:
+        there = [name for name in names if exists(name) or Path(name).suffix not in (".yaml", ".yml")]
+        for name in there:
             if load_relation(name).id == self.pair.judged_for:
                 return name
+        kept = [row for row in self.about["relations"] if row["id"] == self.pair.judged_for]
+        if len(there) < len(names) and kept:
+            return str(_kept_relation(kept[0]))
         raise UsageError(
             f"none of the run's relations ({', '.join(names)}) has the id '{self.pair.judged_for}' any more"
         )
@@ -145,6 +158,15 @@ def combined_sha256(hashes: Sequence[str]) -> str:
     if len(hashes) <= 1:
         return "".join(hashes)
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def _kept_relation(row: dict[str, Any]) -> Path:
+    """Write a relation as a run kept it to a file of its own, and return its path."""
+    text = yaml.safe_dump(row, sort_keys=False, allow_unicode=True)
+    path = cache_dir() / "relations" / f"{hashlib.sha256(text.encode()).hexdigest()}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
+    return path
 
 
 def _verdict(directory: Path, pair: Pair) -> Verdict:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mt_nodes.base.wording import first_sentence
 from mt_nodes.report.html import environment
 from mt_nodes.report.safety_argument import safety_argument
 from mt_nodes.report.safety_argument_svg import argument_svg
@@ -21,4 +22,4 @@ def safety_page(found: Mapping[str, Any]) -> str:
     badge = {0: "PASS", 3: "INCONCLUSIVE"}.get(found["exit_code"], "FAIL")
     drawing = data_uri(argument_svg(safety_argument(found)))
     template = environment().get_template("safety.html.j2")
-    return template.render(found=found, badge=badge, drawing=drawing, standards=standards(found))
+    return template.render(found=found, badge=badge, drawing=drawing, standards=standards(found), brief=first_sentence)

@@ -346,6 +346,7 @@ def test_a_run_that_is_not_the_planned_one_does_not_count(
         ({"drives": ["ab" * 32]}, "the drive with SHA-256 abababababab… is not in the plan"),
         ({"drives": []}, "of the plan was not played"),
         ({"started": "2020-01-01T00:00:00+00:00"}, "before the plan was made"),
+        ({"started": "x"}, "began at x, before the plan was made"),
         ({"code": "ab" * 32}, "code of mt_nodes and plugins:"),
         ({"number": 3}, "run 1 of the plan was begun and is not in the bundle"),
     ],
@@ -392,6 +393,15 @@ def test_a_run_by_the_plan_takes_all_from_it_and_refuses_other_drives(made: Made
     said = made.mt("replay", tmp_path / "other", *plan, "--out", tmp_path / "run", code=2)
     assert "this run is not the planned one" in said and "of the plan was not played" in said
     assert not (tmp_path / "run").exists() and len(list(read_lines(made / "plan.json.runs.jsonl"))) == 1
+
+
+def test_a_run_by_the_plan_goes_on_with_what_it_began_with_only(made: Made, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(made / "run", tmp_path / "run"))
+    with no_pages():
+        made.mt("replay", "--resume", run)
+    for changes, words in (({"code": "ab"}, "code"), ({"code": "ab", "drives": []}, "code and drives")):
+        write_result(run / "commitment.json", {**read_result(run / "commitment.json"), **changes})
+        assert f"changed since it began: {words}" in made.mt("replay", "--resume", run, code=2)
 
 
 def test_runs_that_were_begun_by_the_plan_and_left_out_are_missed(made: Made, tmp_path: Path) -> None:
@@ -492,6 +502,7 @@ def test_a_time_stamp_of_an_authority_is_checked_off_line(made: Made, bundle: Pa
     authority, sha256 = TimeStampAuthority(tmp_path / "tsa"), Preregistration.load(bundle / "plan.json").sha256
     assert "proves no time" in made.verify(tmp_path / "early", "--tsa-root", authority.place / "ca.pem", code=1)
     root = ("--tsa-root", authority.place / "ca.pem")
+    assert "has no time stamp" in made.verify(bundle, *root, code=1)
     (bundle / "witness").mkdir()
     for stamped, why in ((sha256, "before an authority saw the plan at"), ("ab" * 32, "proves no time")):
         (bundle / "witness" / "plan.tsr").write_bytes(authority.stamp(stamped))
@@ -543,6 +554,23 @@ def test_a_drive_of_another_content_is_not_reproduced_from(made: Made, tmp_path:
     sign_again(made, bundle)
     assert "say where it is with --bag" in made.verify(bundle, *pair, code=2)
     assert "the judgement is the same" in made.verify(bundle, *pair, "--bag", made / "drive")
+
+
+def test_a_pair_is_made_again_without_the_files_of_stack_and_relation(made: Made, tmp_path: Path) -> None:
+    stack, own, plan = (tmp_path / name for name in ("stack.yaml", "own.yaml", "plan.json"))
+    stack.write_text(
+        "callable: mt_nodes.stacks.reference.detector:Detector\npoints_frame: base_link\nstateless: true\n"
+    )
+    head = "id: own\nkind: necessary\nbecause: x\nrequirement: [R1]\n"
+    own.write_text(f"{head}mutate: [{{noise_outside_roi: {{points: 500}}}}]\ncheck: {{obstacles_kept: {{}}}}\n")
+    made.plan(str(plan), made / "drive", "--stack", stack, "--relations", own, "--transport", "inprocess")
+    with no_pages():
+        made.mt("replay", made / "drive", "--plan", plan, "--out", tmp_path / "run")
+    made.bundle(tmp_path / "b", str(plan), tmp_path / "run", code=1)
+    stack.unlink()
+    own.unlink()
+    pair = ("--reproduce", "0/3/own/0", "--bag", made / "drive", "--out", tmp_path / "again")
+    assert "the judgement is the same as in the run" in made.verify(tmp_path / "b", *pair, code=1)
 
 
 def test_a_plan_for_drives_to_come_counts_them(made: Made, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_each_byte_of_an_envelope_matters(place: int, change: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"payload": 1, "payloadType": "x", "signatures": []}', "[" * 10_000])
 def test_what_is_no_envelope_is_refused(text: str) -> None:
-    with pytest.raises(EnvelopeError, match="no DSSE envelope"):
+    with pytest.raises(EnvelopeError, match="no signed plan or bundle"):
         SignedStatement.parse(text.encode(), "x")
     with pytest.raises(EnvelopeError, match="not the bytes"):
         SignedStatement.parse(SIGNED.text.replace("\n", "\n ", 1).encode(), "x")

@@ -30,6 +30,7 @@ from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.plan import PLAN_FILE, ReplayedTopic, ReplayRequest, check_request
 from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.reduction.reduction import Reduction
+from mt_nodes.engine.run_record import request_of
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import load_suite, sham_for
@@ -107,6 +108,15 @@ class Run(SuiteRun[ReplayRequest]):
         request = ReplayRequest.from_plain(plain)
         cases, plan = (name and str(out / file) for name, file in ((request.cases, FILE), (request.plan, PLAN_FILE)))
         return dataclasses.replace(request, cases=cases, plan=plan)
+
+    @classmethod
+    def resume(cls, out: Path) -> Run:
+        """Make the run of a directory, to go on with it; one by a plan with its code and drives. Raises UsageError."""
+        if (out / PLAN_FILE).is_file():
+            from mt_nodes.runs.safety_case.preregistration import refuse_changed
+
+            refuse_changed(out, cls.read_request(request_of(out, cls.KEY, cls.COMMAND), out))
+        return super().resume(out)
 
     def refuse_impossible(self) -> None:
         """Refuse also what is not as planned."""

@@ -172,8 +172,11 @@ class BundleVerification:
         begun = [run["started"] for run in self._assessed()["runs"] if run["started"]]
         early = bool(times and begun) and _time(min(begun)) < min(times)
         seen = f", before an authority saw the plan at {min(times).isoformat(timespec='seconds')}" if early else ""
-        wrong = (f"a run began at {min(begun)}{seen}",) if early else ()
-        return BundleCheck("order", "; ".join(facts) or "as the signer says", wrong, _unproved(facts, tokens, unknown))
+        wrong = [f"a run began at {min(begun)}{seen}"] if early else []
+        if self.trusted.roots and not tokens:
+            wrong.append("the bundle has no time stamp for --tsa-root to check")
+        said = "; ".join(facts) or "as the signer says"
+        return BundleCheck("order", said, tuple(wrong), _unproved(facts, tokens, unknown))
 
     def _key(self) -> Ed25519PublicKey:
         return public_key(self.trusted.key or self.bundle / KEY)
@@ -216,7 +219,7 @@ def _guarded(what: str, check: Callable[[], BundleCheck]) -> BundleCheck:
         return check()
     except MtError as error:
         return BundleCheck(what, wrong=(str(error),))
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, OSError) as error:
         # A bundle is anybody's: what is not of the form that this version writes is refused, whatever it is.
         return BundleCheck(what, wrong=(f"not of the form that a bundle has: {type(error).__name__}: {error}",))
 

@@ -24,7 +24,7 @@ from mt_nodes.base import resources
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.dsse import SignedStatement
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.jsonl import LineFile, jsonable, read_lines, write_result
+from mt_nodes.base.jsonl import LineFile, jsonable, read_lines, read_result, write_result
 from mt_nodes.base.params import plain
 from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
 from mt_nodes.base.stats.intervals import ALPHA, wilson_interval
@@ -207,6 +207,14 @@ def commit(out: Path, request: ReplayRequest) -> None:
     write_whole(out / PLAN_FILE, plan.envelope.text)
     content = {"plan": plan.sha256, "number": number, "started": started, "drives": sha256_of_bags(request.bags)}
     write_result(out / COMMITMENT, {"schema": 1, **content, "code": sha256_of_code(request.plugins)})
+
+
+def refuse_changed(out: Path, request: ReplayRequest) -> None:
+    """Refuse to go on with a run whose code or drives are not those that it committed to. Raises UsageError."""
+    committed = read_result(out / COMMITMENT, "expected a run of `mt replay --plan`")
+    now_is = {"code": sha256_of_code(request.plugins), "drives": sha256_of_bags(request.bags)}
+    if changed := [name for name, sha256 in now_is.items() if committed[name] != sha256]:
+        raise UsageError(f"{out}: cannot be resumed by its plan, changed since it began: {' and '.join(changed)}")
 
 
 def sha256_of_bags(bags: Sequence[str]) -> list[str]:

@@ -183,7 +183,7 @@ def _not_as_planned(
     for what, sha256 in (("commitment", committed.get("plan")), ("journal", lines.condition.get("plan"))):
         if sha256 != plan.sha256:
             yield f"its {what} is to another plan ({str(sha256)[:12]}…), expected {plan.sha256[:12]}…"
-    if str(committed.get("started", "")) < plan.content["made"]:
+    if not _since(str(committed.get("started", "")), plan.content["made"]):
         yield f"began at {committed.get('started')}, before the plan was made at {plan.content['made']}"
     stack = sha256_of_stack(read_mapping(place / STACK_FILE))
     yield from plan.differences(record["request"], record["relations"], stack, str(committed.get("code")))
@@ -197,6 +197,14 @@ def _not_as_planned(
         yield f"verdicts are missing: {holes[0]}"
     for problem in lines.contradictory[:1]:
         yield f"the journal contradicts itself {counted(len(lines.contradictory), 'time')}: {problem}"
+
+
+def _since(begun: str, made: str) -> bool:
+    """Whether a time is one, and not before another."""
+    try:
+        return datetime.datetime.fromisoformat(begun) >= datetime.datetime.fromisoformat(made)
+    except (TypeError, ValueError):  # no time, or one without a zone
+        return False
 
 
 def _not_whole(
@@ -213,6 +221,9 @@ def _not_whole(
         yield f"the ledger lacks {counted(len(lost), 'follow-up')} that were judged, such as {lost[0]}"
     stored = read_summary(place)
     yield from (f"it ended early: {name}: {stored[name]}" for name in _TROUBLE if stored.get(name))
+    for key in ("offered", "outcomes"):
+        if stored[key] != again[key]:
+            yield f"its summary says {key} {stored[key]}, its journal {again[key]}"
     trouble = any(stored.get(name) for name in _TROUBLE)
     for relation in sorted({*stored["relations"], *again["relations"]}):
         rows = [one["relations"].get(relation, {}) for one in (stored, again)]
