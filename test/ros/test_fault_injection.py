@@ -426,4 +426,4 @@ def test_a_suite_that_does_not_end_is_killed_in_time(tmp_path: Path) -> None:
         suite.start(Process("suite", (sys.executable, "-c", code), os.environ, tmp_path / "log"), writing)
         until(ready.exists)
         signal.raise_signal(signal.SIGINT)
-        assert suite.wait() == -signal.SIGKILL and suite.killed and suite.asked == [signal.SIGINT]
+        assert suite.wait() == -signal.SIGKILL and suite.killed and suite.signals == [signal.SIGINT]

@@ -431,8 +431,10 @@ def test_an_early_interruption_is_one_too(place: Place) -> None:
     ran = place.start("early", place.small, "--stack", place.model("mine", deadline_s=60), *NOISE)
     until(lambda: len(ran.running()) >= 3, "the suite is there")
     ran.process.send_signal(signal.SIGINT)
-    ran.over().wholly(130)
-    place.hold.unlink()
+    try:
+        ran.over().wholly(130)
+    finally:
+        place.hold.unlink()
 
 
 @pytest.fixture(scope="module")
