@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +72,35 @@ def test_a_cut_cloud_in_text_is_refused(suffix: str, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-700])
     with pytest.raises(InfrastructureError, match=r"is cut off: got 58\d lines of points, expected 600"):
         read_points(path)
+
+
+class _Circle:
+    """Garbage that runs Python code when it is collected, which lets another thread in."""
+
+    def __init__(self) -> None:
+        self.circle = self
+
+    def __del__(self) -> None:
+        for _ in range(50):
+            pass
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python 3.12 parses in threads")
+def test_threads_read_files_of_numpy_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "cloud.npz"
+    fields = [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4"), ("ring", "<u2"), ("time", "<f8")]
+    path.write_bytes(points_bytes(np.zeros(6, fields), ".npz"))
+
+    def read(_: int) -> int:
+        _Circle()
+        return len(read_points(path))
+
+    interval_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(20)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert set(pool.map(read, range(1000))) == {6}
+    finally:
+        sys.setswitchinterval(interval_s)
+        gc.set_threshold(*thresholds)

@@ -34,6 +34,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.datasets.a2d2_bus import STEERING_RATIO, bus_topics, read_json
 from mt_nodes.data.datasets.dataset_name import DatasetName, by_folder_name
 from mt_nodes.data.datasets.picture_files import info_topic, picture_topic, pinhole
+from mt_nodes.data.datasets.point_files import numpy_arrays
 from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics
 from mt_nodes.data.messages import CameraInfo, Cloud, Points
 from mt_nodes.data.transforms import EGO_FRAME
@@ -248,8 +249,7 @@ def read_points(path: Path, stamp_ns: int) -> Points:
     Coordinates become float32, in which they were recorded. Raises InfrastructureError: the file is damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            columns = {key.rpartition(".")[2].removeprefix("pcloud_"): stored[key] for key in stored.files}
+        columns = {key.rpartition(".")[2].removeprefix("pcloud_"): array for key, array in numpy_arrays(path).items()}
         xyz = columns["points"].reshape(-1, 3)
         valid = columns["valid"].astype(bool) if "valid" in columns else np.ones(len(xyz), dtype=bool)
         made = np.zeros(int(valid.sum()), _POINT)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import io
 import re
 import tempfile
+import threading
 import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ SUFFIXES = (".pcd", ".ply", ".bin", ".npy", ".npz")
 #: What columns without a name hold.
 COLUMNS = ("x", "y", "z", "intensity", "ring")
 _HEADER_BYTES = 4096
+_ONE_HEADER = threading.Lock()
 #: Type of a property of PLY -> bytes.
 _PLY_BYTES = {
     **dict.fromkeys(("char", "uchar", "int8", "uint8"), 1),
@@ -95,13 +97,34 @@ def _packed(points: Points) -> Points:
     return made
 
 
+def numpy_arrays(path: Path, one: str = "") -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an ``.npz`` by their names, or the one of an ``.npy``; threads may call it at once.
+
+    ``one``: of an ``.npz`` return this alone, or the first where it is missing.
+    Raises what NumPy and zipfile raise for damaged files.
+    """
+    with path.open("rb") as file:
+        if file.read(2) != b"PK":
+            file.seek(0)
+            return {one: _array(file)}
+        with zipfile.ZipFile(file) as members:
+            names = [name for name in members.namelist() if name.endswith(".npy")]
+            if one:
+                names = [f"{one}.npy"] if f"{one}.npy" in names else names[:1]
+            return {name.removesuffix(".npy"): _array(io.BytesIO(members.read(name))) for name in names}
+
+
+def _array(file: BinaryIO) -> npt.NDArray[Any]:
+    # NumPy parses the header with `ast`, which fails in two threads at once before Python 3.12
+    # (https://github.com/python/cpython/issues/106905).
+    with _ONE_HEADER:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
 def _read_numpy(path: Path) -> Points:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        array = (
-            loaded if isinstance(loaded, np.ndarray) else loaded["points" if "points" in loaded else loaded.files[0]]
-        )
-    except (ValueError, OSError, EOFError, IndexError, zipfile.BadZipFile, zlib.error) as error:
+        (array,) = numpy_arrays(path, "points").values()
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InfrastructureError(f"{path}: cannot be read as an array of NumPy: {error}") from error
     if array.dtype.names:
         return np.ascontiguousarray(array.reshape(-1))
