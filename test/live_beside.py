@@ -137,6 +137,7 @@ def carrying(tmp_path: Path, live_domain: int, monkeypatch: pytest.MonkeyPatch) 
             "live_domain": live_domain,
             "segments": {"test_bundles": 4, "restart_after_bundles": 10_000},
             "use_sim_time": "false",
+            "caps": {"policy": "normal"},  # other tests keep the cores busy
             **config,
         }
         run = LiveRun.create(live_config(given, "test"), str(tmp_path / f"out_{mode}"))

@@ -83,20 +83,25 @@ class ControlGroup:
     directory: Path
 
     @classmethod
-    def create(cls, below: Delegation, tasks: int, memory_mb: float, cpu_weight: int) -> "ControlGroup":
+    def create(
+        cls, below: Delegation, tasks: int, memory_mb: float, cpu_weight: int, idle: bool = False
+    ) -> "ControlGroup":
         """Make one for a command that is about to start; remove those of processes that are gone.
 
         Raises OSError: it cannot be made.
         ``tasks``: processes and threads at a time. ``memory_mb``: memory in MB, with the file cache that cannot be
         written back, without swap. ``cpu_weight``: share of processor time beside other groups, theirs being 100.
+        ``idle``: only what others leave, whatever the weight.
         """
         assert below.directory is not None
         _remove_stale(below.directory)
         group = cls(below.directory / f"{_OWN}{os.getpid()}-{next(_numbers)}")
         group.directory.mkdir()
         values = {"pids.max": tasks, "memory.max": int(memory_mb * _MB), "memory.oom.group": 1, "memory.swap.max": 0}
-        if "cpu" in below.controllers:
-            values["cpu.weight"] = cpu_weight
+        if "cpu" in below.controllers and idle and (group.directory / "cpu.idle").exists():  # since Linux 5.15
+            values["cpu.idle"] = 1
+        elif "cpu" in below.controllers:
+            values["cpu.weight"] = 1 if idle else cpu_weight
         for name, value in values.items():
             if name != "memory.swap.max" or (group.directory / name).exists():  # not in kernels without swap
                 (group.directory / name).write_text(str(value))

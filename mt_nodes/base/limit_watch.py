@@ -48,6 +48,21 @@ def niceness_of(weight: int) -> int:
     return max(-20, round(math.log(DEFAULT_WEIGHT / weight, 1.25)))
 
 
+def run_when_idle() -> None:
+    """Let this thread, and what it starts from now on, run only where a core has nothing else to do (SCHED_IDLE).
+
+    A session is weighed as a whole by kernels that group by session; that of others is left as it is.
+    """
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    if os.getsid(0) == os.getpid():
+        _weigh_session(_LARGEST_NICENESS)
+
+
+def _weigh_session(niceness: int) -> None:
+    with suppress(OSError):  # of a kernel without groups by session; with them this is what counts
+        _write("/proc/self/autogroup", str(niceness))
+
+
 class LimitWatch:
     """What a command and its descendants may take; see :class:`~mt_nodes.base.process_limits.ProcessLimits`."""
 
@@ -82,13 +97,15 @@ class LimitWatch:
         """Take on the niceness, and a policy that lets others go first where the weight is below theirs."""
         with suppress(PermissionError):  # only root may weigh more than others
             os.setpriority(os.PRIO_PROCESS, 0, min(_LARGEST_NICENESS, self._priority + self._niceness))
+        if os.sched_getscheduler(0) == os.SCHED_IDLE:  # as all of its run
+            _weigh_session(_LARGEST_NICENESS)
+            return
         if self._weight < DEFAULT_WEIGHT:
             # Idle weighs less than any niceness; batch does not interrupt others when it wakes up.
             idle = niceness_of(self._weight) > _LARGEST_NICENESS
             os.sched_setscheduler(0, os.SCHED_IDLE if idle else os.SCHED_BATCH, os.sched_param(0))
         if self._niceness:
-            with suppress(OSError):  # of a kernel without groups by session; with them this is what counts
-                _write("/proc/self/autogroup", str(min(_LARGEST_NICENESS, self._niceness)))
+            _weigh_session(min(_LARGEST_NICENESS, self._niceness))
 
     def end(self) -> None:
         """Look a last time after the end of the command: a limit of its group may have ended it."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -38,7 +39,8 @@ class ProcessLimits:
         if below.directory is None:
             return None
         try:
-            return ControlGroup.create(below, tasks, memory_limit_mb(self.memory_mb), self.cpu_weight)
+            memory_mb, idle = memory_limit_mb(self.memory_mb), os.sched_getscheduler(0) == os.SCHED_IDLE
+            return ControlGroup.create(below, tasks, memory_mb, self.cpu_weight, idle)
         except OSError as error:
             raise InfrastructureError(f"cannot make a control group below {below.directory}: {error}") from error
 

@@ -67,6 +67,12 @@ def test_the_kernel_kills_what_takes_too_much_memory(tmp_path: Path) -> None:
     assert "limits.memory_mb: the kernel killed it for more MB, expected at most 100" in log
 
 
+def test_the_group_of_a_run_that_yields_to_others_weighs_least_where_it_cannot_be_idle(tmp_path: Path) -> None:
+    below = Delegation(tmp_path, ("cpu", "memory", "pids"))
+    weights = [ControlGroup.create(below, 9, 9.0, 300, idle).directory / "cpu.weight" for idle in (False, True)]
+    assert [path.read_text() for path in weights] == ["300", "1"]
+
+
 #: Burns processor time on one core for two seconds after a given one; prints how much each of its processes got.
 BURN = """import os, time
 os.sched_setaffinity(0, [{core}])

@@ -173,7 +173,7 @@ class Begun:
         self.out = place / "out"
         [domain] = ending.enter_context(free_domains(1)).domains
         self.env = ros_environment(os.environ, domain)
-        (place / "live.yaml").write_text("mode: shadow\nrelations: [noise_outside_roi_10]\n")
+        (place / "live.yaml").write_text("mode: shadow\nrelations: [noise_outside_roi_10]\ncaps: {policy: normal}\n")
         self._said = place / "said.txt"
         argv = [sys.executable, "-m", "mt_nodes.cli.main", "live", "--config", str(place / "live.yaml")]
         with self._said.open("w") as said:

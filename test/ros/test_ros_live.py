@@ -193,7 +193,8 @@ def test_the_suite_joins_a_running_stack_and_leaves_it_when_it_is_told_to(
     write_bundles(bag, made)
     dump_transforms(made[0].transforms, transforms)
     given = {"live_domain": domains[1], "transforms": str(transforms), "segments": {"test_bundles": 2}}
-    run = LiveRun.create(live_config({**given, "relations": ["noise_outside_roi_10"]}, "test"), str(tmp_path / "out"))
+    given |= {"relations": ["noise_outside_roi_10"], "caps": {"policy": "normal"}}
+    run = LiveRun.create(live_config(given, "test"), str(tmp_path / "out"))
     env = ros_environment(os.environ, domains[1])
 
     def child(name: str, *argv: str) -> Child:

@@ -16,16 +16,18 @@ from mt_nodes.base.safety_settings import Caps
 from mt_nodes.runs.vehicle.caps import capped
 
 
-def inside(caps: str, then: str) -> dict[str, Any]:
-    """Run a block in a process of its own: niceness cannot be taken back."""
+def inside(caps: str, then: str, first: str = "") -> dict[str, Any]:
+    """Run a block in a process of its own, the leader of its session: niceness cannot be taken back."""
     code = (
         "import json, os, subprocess, sys, time\n"
         "from mt_nodes.base.errors import MtError\n"
-        "from mt_nodes.runs.vehicle.caps import capped\nfrom mt_nodes.base.safety_settings import Caps\n"
-        f"with capped({caps}) as held:\n    {then}\n"
+        "from mt_nodes.runs.vehicle.caps import capped\nfrom mt_nodes.base.safety_settings import Caps, LiveCaps\n"
+        f"{first}with capped({caps}) as held:\n    {then}\n"
         "    print(json.dumps({'how': held.how, 'lacking': held.lacking, 'found': found}))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=150)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=150, start_new_session=True
+    )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
@@ -37,6 +39,39 @@ def test_cores_and_niceness_are_inherited_by_what_is_started() -> None:
     got = inside(f"Caps(cores=({core},), niceness=7)", then)
     assert got["found"] == [[core], os.nice(0) + 7]
     assert got["how"] == {"cores": f"cores {core}", "niceness": str(os.nice(0) + 7)}
+
+
+def test_beside_a_live_stack_what_is_started_runs_where_a_core_is_idle_and_what_ran_before_goes_on() -> None:
+    code = "import os, json; print(json.dumps([os.sched_getscheduler(0), open('/proc/self/autogroup').read()]))"
+    then = (
+        f"found = json.loads(subprocess.check_output([sys.executable, '-c', {code!r}]))\n"
+        "    found.append([os.sched_getscheduler(int(task)) for task in os.listdir('/proc/self/task')])"
+    )
+    got = inside(
+        "LiveCaps()", then, "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    )
+    child, group, threads = got["found"]
+    assert child == os.SCHED_IDLE and got["how"] == {"policy": "SCHED_IDLE"}
+    assert group == "" or group.endswith("nice 19\n")
+    assert sorted(threads) == [os.SCHED_OTHER, os.SCHED_IDLE], "who hears `mt live stop` was there before"
+    assert (
+        inside("Caps()", f"found = json.loads(subprocess.check_output([sys.executable, '-c', {code!r}]))")["found"][0]
+        == 0
+    )
+
+
+@pytest.mark.parametrize("weight", [100, 50])
+def test_a_weight_of_its_own_takes_no_stack_out_of_that(weight: int, tmp_path: Path) -> None:
+    code = "import os; print(os.sched_getscheduler(0))"
+    limits = f"ProcessLimits(cpu_weight={weight})"
+    then = (
+        "from mt_nodes.base.processes import Child, Process\n"
+        "    from mt_nodes.base.process_limits import ProcessLimits\n"
+        f"    from pathlib import Path\n    log = Path({str(tmp_path / 'log')!r})\n"
+        f"    child = Child(Process('x', (sys.executable, '-c', {code!r}), os.environ, log, {limits}))\n"
+        "    while child.code is None: time.sleep(0.02)\n    found = log.read_text()"
+    )
+    assert inside("LiveCaps()", then)["found"].strip() == str(os.SCHED_IDLE)
 
 
 def test_a_core_that_there_is_not_is_refused() -> None:
@@ -163,3 +198,28 @@ def test_a_limit_that_cannot_be_held_is_told_and_not_passed_over(cgroup: str, mo
     with capped(Caps(cpu_share=1.0, niceness=0), proc) as held:
         assert not held.how
         assert "no control group for it (the kernel has no controller 'cpu' mounted)" in held.lacking["cpu_share"]
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "mount", "weighed", "told_so"),
+    [
+        ("0::/system.slice/mt.service\n", "cgroup2 cgroup2 rw", True, True),
+        ("0::/system.slice/mt.service\n", "cgroup2 cgroup2 rw", False, False),
+        ("3:cpu,cpuacct:/system.slice/mt.service\n", "cgroup cgroup rw,cpu,cpuacct", True, True),
+        ("3:cpu,cpuacct:/\n", "cgroup cgroup rw,cpu,cpuacct", True, False),
+    ],
+)
+def test_a_share_of_its_own_is_told_because_others_do_not_go_first_then(
+    cgroup: str, mount: str, weighed: bool, told_so: bool, tmp_path: Path
+) -> None:
+    home = tmp_path / "tree" / cgroup.strip().rpartition(":")[2].lstrip("/")
+    home.mkdir(parents=True)
+    (home / "cgroup.controllers").write_text("cpu memory\n")
+    if weighed:
+        (home / ("cpu.weight" if "cgroup2" in mount else "cpu.shares")).touch()
+    proc = told(tmp_path, cgroup, f"1 2 0:1 / {tmp_path}/tree rw - {mount}\n")
+    got = inside(f"LiveCaps(), __import__('pathlib').Path({str(proc)!r})", "found = 0")
+    assert got["how"] == {"policy": "SCHED_IDLE"}
+    assert got["lacking"] == (
+        {"policy": f"only beside what is in {home} too; give that group cpu.idle or a small weight"} if told_so else {}
+    )

@@ -10,7 +10,7 @@ from typing import Any
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.plain_data import PlainData
-from mt_nodes.base.safety_settings import Actuators, BoxSettings, Caps, Gpu, Guard
+from mt_nodes.base.safety_settings import Actuators, BoxSettings, Gpu, Guard, LiveCaps
 from mt_nodes.relations.default_relations import DEFAULT, RELATION_WORDS
 from mt_nodes.stacks.stack import Stack, refuse_world_inputs
 
@@ -88,7 +88,7 @@ class LiveConfig(PlainData):
     )
     actuators: Actuators = param(Actuators(), convert=_part(Actuators), help="what moves the vehicle")
     observers: tuple[str, ...] = param((), help="nodes that only look on, such as /rosbag2_recorder or /rviz*")
-    caps: Caps = param(Caps(), convert=_part(Caps), help="the most that all of ours may take")
+    caps: LiveCaps = param(LiveCaps(), convert=_part(LiveCaps), help="the most that all of ours may take")
     gpu: Gpu = param(Gpu(), convert=_part(Gpu), help="the most that each instance of ours may take of GPUs")
     guard: Guard = param(Guard(), convert=_part(Guard), help="when testing stops because the live stack suffers")
     delay_s: float = param(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.limit_watch import run_when_idle
 from mt_nodes.base.safety_settings import Caps
 
 _PERIOD_US = 100_000
@@ -54,6 +55,13 @@ def capped(caps: Caps, proc: Path = Path("/proc/self")) -> Iterator[HeldLimits]:
             how["cores"] = _keep_to(caps.cores, ending)
         if caps.niceness:
             how["niceness"] = f"{os.nice(caps.niceness)}"
+        if caps.policy == "idle":
+            before = os.sched_getscheduler(0)
+            run_when_idle()
+            ending.callback(_set_policy, before)
+            how["policy"] = "SCHED_IDLE"
+            if own := _own_share(proc):
+                lacking["policy"] = f"only beside what is in {own} too; give that group cpu.idle or a small weight"
         for limit in _limits(caps):
             try:
                 how.setdefault(limit.setting, _grouped(limit, proc, ending))
@@ -69,6 +77,23 @@ def _keep_to(cores: tuple[int, ...], ending: ExitStack) -> str:
     os.sched_setaffinity(0, cores)
     ending.callback(os.sched_setaffinity, 0, before)
     return f"cores {', '.join(map(str, sorted(cores)))}"
+
+
+def _own_share(proc: Path) -> str:
+    """Return the group that gets a share of the time of its own, whose processes yield to one another only."""
+    try:
+        home = _home("cpu", proc)
+    except OSError:
+        return ""
+    in_root = dict(_groups(proc)).get("cpu", "") == "/" or not any(
+        (home / f).exists() for f in ("cpu.weight", "cpu.shares")
+    )
+    return "" if in_root else str(home)
+
+
+def _set_policy(policy: int) -> None:
+    with suppress(PermissionError):  # only root may leave SCHED_IDLE
+        os.sched_setscheduler(0, policy, os.sched_param(0))
 
 
 def _limits(caps: Caps) -> Iterator[_Limit]:
