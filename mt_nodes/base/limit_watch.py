@@ -48,14 +48,18 @@ def niceness_of(weight: int) -> int:
     return max(-20, round(math.log(DEFAULT_WEIGHT / weight, 1.25)))
 
 
-def run_when_idle() -> None:
-    """Let this thread, and what it starts from now on, run only where a core has nothing else to do (SCHED_IDLE).
+def give_way(niceness: int) -> int:
+    """Have this thread, and what it starts from now on, interrupt nobody; return its priority number.
 
-    A session is weighed as a whole by kernels that group by session; that of others is left as it is.
+    ``niceness``: added to the number. A session is weighed as a whole by kernels that group by session; that of others
+    is left as it is.
     """
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    number = min(_LARGEST_NICENESS, os.getpriority(os.PRIO_PROCESS, 0) + niceness)
+    os.setpriority(os.PRIO_PROCESS, 0, number)
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     if os.getsid(0) == os.getpid():
-        _weigh_session(_LARGEST_NICENESS)
+        _weigh_session(number)
+    return number
 
 
 def _weigh_session(niceness: int) -> None:
@@ -70,7 +74,8 @@ class LimitWatch:
         values = json.loads(text)
         self._processes, self._open_files = values["processes"], values["open_files"]
         self._weight = DEFAULT_WEIGHT if values["weighed"] else values["cpu_weight"]
-        self._niceness = values["niceness"] + niceness_of(self._weight)
+        self._idle = values["policy"] == "idle"
+        self._niceness = values["niceness"] + niceness_of(1 if self._idle else self._weight)
         self._memory_mb, self._log_mb = memory_limit_mb(values["memory_mb"]), values["log_mb"]
         self._group = _group_at(values["group"]) if values["group"] else None
         self._priority = os.getpriority(os.PRIO_PROCESS, 0)
@@ -97,12 +102,9 @@ class LimitWatch:
         """Take on the niceness, and a policy that lets others go first where the weight is below theirs."""
         with suppress(PermissionError):  # only root may weigh more than others
             os.setpriority(os.PRIO_PROCESS, 0, min(_LARGEST_NICENESS, self._priority + self._niceness))
-        if os.sched_getscheduler(0) == os.SCHED_IDLE:  # as all of its run
-            _weigh_session(_LARGEST_NICENESS)
-            return
-        if self._weight < DEFAULT_WEIGHT:
+        if self._idle or self._weight < DEFAULT_WEIGHT:
             # Idle weighs less than any niceness; batch does not interrupt others when it wakes up.
-            idle = niceness_of(self._weight) > _LARGEST_NICENESS
+            idle = self._idle or niceness_of(self._weight) > _LARGEST_NICENESS
             os.sched_setscheduler(0, os.SCHED_IDLE if idle else os.SCHED_BATCH, os.sched_param(0))
         if self._niceness:
             _weigh_session(min(_LARGEST_NICENESS, self._niceness))

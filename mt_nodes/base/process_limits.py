@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,6 +23,9 @@ class ProcessLimits:
     log_mb: float = param(512.0, low=0.001, high=1e6, unit="MB", help="size of its log")
     niceness: int = param(0, low=0, high=19, help="above 0: others get processor time first")
     cpu_weight: int = param(100, low=1, high=10_000, help="share of processor time beside others, theirs being 100")
+    policy: str = param(
+        "normal", choices=("idle", "normal"), help="idle: it runs only where a core has nothing else to do"
+    )
 
     def as_json(self, group: ControlGroup | None = None) -> str:
         """Return the text by which the supervisor is told; ``group`` is what :meth:`control_group` made."""
@@ -39,7 +41,7 @@ class ProcessLimits:
         if below.directory is None:
             return None
         try:
-            memory_mb, idle = memory_limit_mb(self.memory_mb), os.sched_getscheduler(0) == os.SCHED_IDLE
+            memory_mb, idle = memory_limit_mb(self.memory_mb), self.policy == "idle"
             return ControlGroup.create(below, tasks, memory_mb, self.cpu_weight, idle)
         except OSError as error:
             raise InfrastructureError(f"cannot make a control group below {below.directory}: {error}") from error

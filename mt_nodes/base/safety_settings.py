@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from mt_nodes.base.params import param
 
-_POLICY = "idle: they run only where a core has nothing else to do"
-
 
 @dataclass(frozen=True)
 class BoxSettings:
@@ -41,14 +39,17 @@ class Caps:
     cpu_share: float = param(0.0, low=0.0, high=64.0, help="cores' worth of time at most; 0: no limit")
     memory_mb: float = param(0.0, low=0.0, high=4e6, unit="MB", help="memory at most; 0: no limit")
     niceness: int = param(0, low=0, high=19, help="added to the priority number, so that everybody else goes first")
-    policy: str = param("normal", choices=("idle", "normal"), help=_POLICY)
 
 
 @dataclass(frozen=True)
 class LiveCaps(Caps):
     """Limits beside a live stack, which is to notice nothing."""
 
-    policy: str = param("idle", choices=("idle", "normal"), help=_POLICY)
+    policy: str = param(
+        "idle",
+        choices=("idle", "normal"),
+        help="idle: our instances run only where a core has nothing else to do, and the suite gives way",
+    )
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from rclpy.node import Node
 
 from mt_nodes.base.errors import IsolationError
 from mt_nodes.base.process_clock import process_time_s
+from mt_nodes.base.process_limits import ProcessLimits
 from mt_nodes.base.processes import Process
 from mt_nodes.base.safety_settings import Actuators, Guard
 from mt_nodes.data.cdr import codec
@@ -30,7 +31,7 @@ from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
 from mt_nodes.runs.vehicle.boxed_stack import boxed_stack, bridge_process
-from mt_nodes.runs.vehicle.caps import HeldLimits, capped
+from mt_nodes.runs.vehicle.caps import HeldLimits, yielding
 from mt_nodes.runs.vehicle.gpu import gpu_environment, lacking_for
 from mt_nodes.runs.vehicle.leaks import PUBLISHER, GraphEndpoint, LeakQuery, leaks_in_arm, leaks_in_live
 from mt_nodes.runs.vehicle.live_guard import ComputerGuard, Health, LiveGuard
@@ -91,7 +92,7 @@ class LiveSafety:
         self._missing = what_can_be_boxed().shortfalls if config.box.use != "off" else ()
         if self._missing and config.box.use == "required":
             raise IsolationError(f"box.use: required, and {'; '.join(self._missing)}")
-        self._held: HeldLimits = ending.enter_context(capped(config.caps))
+        self._held: HeldLimits = ending.enter_context(yielding(config.caps))
         self._computer = ComputerGuard(config.guard)
         self._watch: LiveWatch | None = None
         self._leaks: LeakWatch | None = None
@@ -132,12 +133,16 @@ class LiveSafety:
         config = self._config
         if process is None:
             return None
-        process = replace(process, env={**process.env, **gpu_environment(config.gpu)})
+        limits = process.limits or ProcessLimits()
+        if config.caps.policy == "idle":
+            limits = replace(limits, policy="idle")
+        process = replace(process, env={**process.env, **gpu_environment(config.gpu)}, limits=limits)
         if config.box.use == "off":
             return process
         guarded = (config.box, config.actuators, config.observers)
         inside = boxed_stack(process, self._run.stack, domain, topics, sorted(needed), *guarded)
-        return bridge_process(inside, self._run.out / f"box_{plan.name}.json", os.environ)
+        bridge = bridge_process(inside, self._run.out / f"box_{plan.name}.json", os.environ)
+        return replace(bridge, limits=limits)
 
     def health(self) -> str:
         """Return why nothing may be tested just now; empty when all is well."""

@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
+from mt_nodes.base.process_limits import ProcessLimits
+from mt_nodes.base.processes import Child, Process, wait_until
 from mt_nodes.base.safety_settings import Caps
+from mt_nodes.engine.plan import ArmPlan
+from mt_nodes.nodes.live_safety import LiveSafety
+from mt_nodes.runs.live.config import live_config
 from mt_nodes.runs.vehicle.caps import capped
 
 
@@ -21,8 +26,9 @@ def inside(caps: str, then: str, first: str = "") -> dict[str, Any]:
     code = (
         "import json, os, subprocess, sys, time\n"
         "from mt_nodes.base.errors import MtError\n"
-        "from mt_nodes.runs.vehicle.caps import capped\nfrom mt_nodes.base.safety_settings import Caps, LiveCaps\n"
-        f"{first}with capped({caps}) as held:\n    {then}\n"
+        "from mt_nodes.runs.vehicle.caps import capped, yielding\n"
+        "from mt_nodes.base.safety_settings import Caps, LiveCaps\n"
+        f"{first}with {'yielding' if 'Live' in caps else 'capped'}({caps}) as held:\n    {then}\n"
         "    print(json.dumps({'how': held.how, 'lacking': held.lacking, 'found': found}))\n"
     )
     done = subprocess.run(
@@ -41,37 +47,47 @@ def test_cores_and_niceness_are_inherited_by_what_is_started() -> None:
     assert got["how"] == {"cores": f"cores {core}", "niceness": str(os.nice(0) + 7)}
 
 
-def test_beside_a_live_stack_what_is_started_runs_where_a_core_is_idle_and_what_ran_before_goes_on() -> None:
-    code = "import os, json; print(json.dumps([os.sched_getscheduler(0), open('/proc/self/autogroup').read()]))"
+SCHEDULING = "import os, json; print(json.dumps([os.sched_getscheduler(0), os.nice(0)]))"
+
+
+def test_beside_a_live_stack_the_suite_and_what_it_starts_interrupt_nobody() -> None:
     then = (
-        f"found = json.loads(subprocess.check_output([sys.executable, '-c', {code!r}]))\n"
-        "    found.append([os.sched_getscheduler(int(task)) for task in os.listdir('/proc/self/task')])"
+        f"found = [json.loads(subprocess.check_output([sys.executable, '-c', {SCHEDULING!r}]))]\n"
+        "    found += [os.sched_getscheduler(int(task)) for task in sorted(os.listdir('/proc/self/task'), key=int)]\n"
+        "    found.append(open('/proc/self/autogroup').read() if os.path.exists('/proc/self/autogroup') else '')"
     )
-    got = inside(
-        "LiveCaps()", then, "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    before = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    got = inside("LiveCaps()", then, before)
+    child, ours, other, group = got["found"]
+    assert child == [os.SCHED_BATCH, os.nice(0) + 10]
+    assert got["how"] == {"policy": f"SCHED_IDLE; the suite SCHED_BATCH, niceness {os.nice(0) + 10}"}
+    assert (ours, other) == (os.SCHED_BATCH, os.SCHED_OTHER), "who hears `mt live stop` was there before"
+    assert not group or group.endswith(f"nice {os.nice(0) + 10}\n"), "it leads a session of its own"
+    plain = inside(
+        "LiveCaps(policy='normal')", f"found = subprocess.check_output([sys.executable, '-c', {SCHEDULING!r}]).decode()"
     )
-    child, group, threads = got["found"]
-    assert child == os.SCHED_IDLE and got["how"] == {"policy": "SCHED_IDLE"}
-    assert group == "" or group.endswith("nice 19\n")
-    assert sorted(threads) == [os.SCHED_OTHER, os.SCHED_IDLE], "who hears `mt live stop` was there before"
-    assert (
-        inside("Caps()", f"found = json.loads(subprocess.check_output([sys.executable, '-c', {code!r}]))")["found"][0]
-        == 0
-    )
+    assert json.loads(plain["found"]) == [os.SCHED_OTHER, os.nice(0)] and not plain["how"]
 
 
 @pytest.mark.parametrize("weight", [100, 50])
-def test_a_weight_of_its_own_takes_no_stack_out_of_that(weight: int, tmp_path: Path) -> None:
-    code = "import os; print(os.sched_getscheduler(0))"
-    limits = f"ProcessLimits(cpu_weight={weight})"
-    then = (
-        "from mt_nodes.base.processes import Child, Process\n"
-        "    from mt_nodes.base.process_limits import ProcessLimits\n"
-        f"    from pathlib import Path\n    log = Path({str(tmp_path / 'log')!r})\n"
-        f"    child = Child(Process('x', (sys.executable, '-c', {code!r}), os.environ, log, {limits}))\n"
-        "    while child.code is None: time.sleep(0.02)\n    found = log.read_text()"
-    )
-    assert inside("LiveCaps()", then)["found"].strip() == str(os.SCHED_IDLE)
+def test_an_idle_process_runs_only_where_others_leave_a_core_whatever_its_weight(weight: int, tmp_path: Path) -> None:
+    limits = ProcessLimits(policy="idle", cpu_weight=weight)
+    child = Child(Process("it", (sys.executable, "-c", SCHEDULING), os.environ, tmp_path / "log", limits))
+    assert wait_until(lambda: child.code is not None, 60.0)
+    assert json.loads((tmp_path / "log").read_text()) == [os.SCHED_IDLE, 19]
+
+
+def test_instances_of_a_live_run_are_idle_unless_it_says_otherwise(tmp_path: Path) -> None:
+    process = Process("it", ("true",), os.environ, tmp_path / "log", ProcessLimits(processes=7))
+    for given, policy in (
+        ({}, "idle"),
+        ({"caps": {"niceness": 3}}, "idle"),
+        ({"caps": {"policy": "normal"}}, "normal"),
+    ):
+        safety = LiveSafety.__new__(LiveSafety)
+        safety._config = live_config(given, "test")
+        made = safety.process(process, ArmPlan("followup", 9), 9, {}, ())
+        assert made is not None and made.limits == ProcessLimits(processes=7, policy=policy)
 
 
 def test_a_core_that_there_is_not_is_refused() -> None:
@@ -219,7 +235,7 @@ def test_a_share_of_its_own_is_told_because_others_do_not_go_first_then(
         (home / ("cpu.weight" if "cgroup2" in mount else "cpu.shares")).touch()
     proc = told(tmp_path, cgroup, f"1 2 0:1 / {tmp_path}/tree rw - {mount}\n")
     got = inside(f"LiveCaps(), __import__('pathlib').Path({str(proc)!r})", "found = 0")
-    assert got["how"] == {"policy": "SCHED_IDLE"}
+    assert set(got["how"]) == {"policy"}
     assert got["lacking"] == (
         {"policy": f"only beside what is in {home} too; give that group cpu.idle or a small weight"} if told_so else {}
     )

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.limit_watch import run_when_idle
-from mt_nodes.base.safety_settings import Caps
+from mt_nodes.base.limit_watch import give_way
+from mt_nodes.base.safety_settings import Caps, LiveCaps
 
 _PERIOD_US = 100_000
 _MB = 1_000_000
+#: Of the suite beside idle instances: a tenth of a core that others want whole, so that it can still be stopped.
+SUITE_NICENESS = 10
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,6 @@ def capped(caps: Caps, proc: Path = Path("/proc/self")) -> Iterator[HeldLimits]:
             how["cores"] = _keep_to(caps.cores, ending)
         if caps.niceness:
             how["niceness"] = f"{os.nice(caps.niceness)}"
-        if caps.policy == "idle":
-            before = os.sched_getscheduler(0)
-            run_when_idle()
-            ending.callback(_set_policy, before)
-            how["policy"] = "SCHED_IDLE"
-            if own := _own_share(proc):
-                lacking["policy"] = f"only beside what is in {own} too; give that group cpu.idle or a small weight"
         for limit in _limits(caps):
             try:
                 how.setdefault(limit.setting, _grouped(limit, proc, ending))
@@ -79,21 +74,29 @@ def _keep_to(cores: tuple[int, ...], ending: ExitStack) -> str:
     return f"cores {', '.join(map(str, sorted(cores)))}"
 
 
+@contextmanager
+def yielding(caps: LiveCaps, proc: Path = Path("/proc/self")) -> Iterator[HeldLimits]:
+    """Limit this process as :func:`capped` does, and have it give way to a live stack if that is wanted.
+
+    What it starts beside inherits that; instances get the policy by :attr:`ProcessLimits.policy`, which is stricter.
+    """
+    with capped(caps, proc) as held:
+        how, lacking = dict(held.how), dict(held.lacking)
+        if caps.policy == "idle":
+            how["policy"] = f"SCHED_IDLE; the suite SCHED_BATCH, niceness {give_way(SUITE_NICENESS)}"
+            if own := _own_share(proc):
+                lacking["policy"] = f"only beside what is in {own} too; give that group cpu.idle or a small weight"
+        yield HeldLimits(how, lacking)
+
+
 def _own_share(proc: Path) -> str:
-    """Return the group that gets a share of the time of its own, whose processes yield to one another only."""
+    """Return the group that gets a share of the time of its own, whose processes give way to one another only."""
     try:
         home = _home("cpu", proc)
     except OSError:
         return ""
-    in_root = dict(_groups(proc)).get("cpu", "") == "/" or not any(
-        (home / f).exists() for f in ("cpu.weight", "cpu.shares")
-    )
-    return "" if in_root else str(home)
-
-
-def _set_policy(policy: int) -> None:
-    with suppress(PermissionError):  # only root may leave SCHED_IDLE
-        os.sched_setscheduler(0, policy, os.sched_param(0))
+    in_root = dict(_groups(proc)).get("cpu") == "/"
+    return "" if in_root or not any((home / name).exists() for name in ("cpu.weight", "cpu.shares")) else str(home)
 
 
 def _limits(caps: Caps) -> Iterator[_Limit]:
