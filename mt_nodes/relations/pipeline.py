@@ -13,9 +13,9 @@ import numpy as np
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.plugins import name_errors, name_of, refuse_return
 from mt_nodes.base.seeds import generator, generator_on_demand
-from mt_nodes.data.cdr.codec import SENSOR_OF
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.frames_between import change_between, prove_between, refuse_loose
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.untouched import SENSORS, messages_of, unchanged, unmet_need, without_reason
 
@@ -208,7 +208,8 @@ class MutationPipeline:
                 drawn = draw(step, part, source)
                 with name_errors(mutation, "apply"):
                     followup = mutation.apply(source, drawn)
-                refuse_return(mutation, "apply", followup, Followup)
+                    refuse_return(mutation, "apply", followup, Followup)
+                    followup = change_between(mutation, source, followup, drawn)
                 sent += [(delay_ns + more_ns, b) for more_ns, b in followup.bundles]
                 effects = effects.merged(followup.effects) if part == 0 else effects
                 if broken := proof(step, source, followup, drawn):
@@ -220,6 +221,7 @@ class MutationPipeline:
         mutation = self.mutations[step]
         with name_errors(mutation, "guarantee"):
             broken = mutation.guarantee(source, followup, drawn)
+            broken = broken or prove_between(mutation, source, followup, drawn)
         refuse_return(mutation, "guarantee", broken, str, type(None))
         if broken is None and mutation.joint and followup.bundles:
             broken = without_reason(source, followup.first, mutation.changes, followup.effects.unchanged) or None
@@ -262,22 +264,6 @@ class MutationPipeline:
 
     def _names(self) -> str:
         return " + ".join(name_of(type(m)) for m in self.mutations) or "no mutation"
-
-
-def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
-    """Refuse a bundle with unsynchronised frames of a sensor that the mutation changes: they would pass unchanged.
-
-    Raises NotApplicable: naming the topic and its time offset.
-    """
-    if mutation.role == "control":
-        return
-    for wire in bundle.loose:
-        if ("radar" if wire.topic in bundle.radar_topics else SENSOR_OF.get(wire.type)) in mutation.changes:
-            off_ms = (wire.stamp_ns - bundle.stamp_ns) / 1e6
-            raise NotApplicable(
-                f"{wire.topic}: a frame {off_ms:+.0f} ms off the leading sensor's is of no instant of that and would "
-                "pass as it is"
-            )
 
 
 def _of_all(effects: Effects, source: Bundle, sent: Sequence[tuple[int, Bundle]]) -> Effects:

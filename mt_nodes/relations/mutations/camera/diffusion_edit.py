@@ -41,6 +41,7 @@ class Edited(EachImage):
     )
     segmenter: str = param("", help="segmentation model such as OneFormer, a directory or its id on the hub")
     random: ClassVar[bool] = False
+    for_frames_between: ClassVar[bool] = False
     extra: ClassVar[str] = "diffusion"
 
     @abstractmethod
