@@ -45,11 +45,6 @@ class Receives(Protocol):
         """Take in a message that is no sensor's."""
 
 
-def sensor_topics(stack: Stack) -> list[str]:
-    """Return what a stack is given by sensors, the leading topic first."""
-    return list(dict.fromkeys((stack.leading_topic, *(t for topics in stack.topics.values() for t in topics))))
-
-
 class LiveTopics:
     """Finds out how the inputs of a live stack are published.
 
@@ -137,7 +132,7 @@ class LiveTaps:
                     message_class(codec.TF), topic, self._frame_received(static), profile, raw=True
                 )
         within_ns = round(stack.sync_s * 1e9)
-        self._inputs = LiveInputs(node, sensor_topics(stack), within_ns, self._received, qos.SENSOR_TAP)
+        self._inputs = LiveInputs(node, stack.sensor_topics, within_ns, self._received, qos.SENSOR_TAP)
         self._looking = node.create_timer(LOOK_EVERY_S, self._look)
 
     def _passing(self, row: ReplayedTopic) -> Callable[[bytes], None]:
