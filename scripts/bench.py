@@ -18,6 +18,8 @@ import bench_images
 import bench_mutations
 import bench_pairs
 import bench_relay
+import bench_rig
+import bench_rig_cost
 import bench_summary
 import numpy as np
 from rich.console import Console
@@ -96,13 +98,19 @@ def report(given: argparse.Namespace) -> Part:
     return bench_summary.measure_report(given.drives * 2 // 3)
 
 
+def rig(given: argparse.Namespace) -> Part:
+    """Return what a rig of many sensors loses beside `mt live`, what is added, and what cores relations need."""
+    return bench_rig.measure([bench_rig.Setting(*run, given.seconds) for run in bench_rig.RUNS])
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Part]] = {
-    f.__name__: f for f in (mutations, images, transport, relay, pairs, summary, report)
+    f.__name__: f for f in (mutations, images, transport, relay, pairs, summary, report, rig)
 }
 #: Parts that a page is written of, and its name.
 PAGES: dict[str, tuple[str, Callable[[Path, Part, Part], None]]] = {
     "mutations": ("performance.md", bench_mutations.write_docs),
     "images": ("performance_images.md", bench_images.write_docs),
+    "rig": ("performance_rig.md", bench_rig_cost.write_docs),
 }
 
 
@@ -127,8 +135,9 @@ def main(argv: list[str] | None = None) -> None:
         metavar="WxH",
         help="of images; may be given again",
     )
+    parser.add_argument("--seconds", type=float, default=12.0, help="a turn of the rig (default %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
-    parser.add_argument("--docs", type=Path, metavar="DIR", help="write the pages of mutations and images measured")
+    parser.add_argument("--docs", type=Path, metavar="DIR", help="write the pages of what was measured")
     given = parser.parse_args(argv)
     console, found = Console(width=None if sys.stdout.isatty() else 200), {"machine": machine()}
     console.print(", ".join(f"{name} {value}" for name, value in found["machine"].items()), highlight=False)
@@ -218,6 +227,16 @@ def _pairs(part: Part) -> list[Table]:
     return [rate, stages]
 
 
+def _rig(part: Part) -> list[Table]:
+    runs = _table("a rig of many sensors beside mt live", *bench_rig_cost.RUN_COLUMNS)
+    for row in bench_rig_cost.run_cells(part):
+        runs.add_row(*row)
+    costs = _table(f"cores needed; the model was off by {bench_rig_cost.error(part):.0%}", *bench_rig_cost.COST_COLUMNS)
+    for row in bench_rig_cost.cost_cells(part):
+        costs.add_row(*row)
+    return [runs, costs]
+
+
 def _summary(part: Part, what: str = "summing up a relation that is violated in every drive") -> list[Table]:
     table = _table(f"{what} (goal {bench_summary.GOAL_S:g} s, {bench_summary.GOAL_MIB:g} MiB)", "", "")
     for name, value in part.items():
@@ -232,6 +251,7 @@ TABLES: dict[str, Callable[[Part], list[Table]]] = {
     "relay": _relay,
     "pairs": _pairs,
     "summary": _summary,
+    "rig": _rig,
     "report": partial(_summary, what="summary, tables and report of pairs"),
 }
 

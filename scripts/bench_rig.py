@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import bench_rig_cost
 import numpy as np
 import yaml
 
@@ -56,7 +57,11 @@ RELATIONS: dict[str, list[dict[str, Any]]] = {
     ],
     "rain": [{"rain": {"rain_mm_per_h": 10}}],
 }
-DELAY_S, READY_S, STOP_S = 0.5, 90.0, 20.0
+#: What is measured if nothing else is asked: relation, and share of the full rates.
+RUNS = (("light", 0.5), ("rain", 0.5), ("light", 1.0))
+#: What publishes and listens, beside the suite.
+BESIDE = ("sensors", "stack")
+DELAY_S, READY_S, STOP_S = 1.0, 90.0, 20.0
 _TICKS_HZ = os.sysconf("SC_CLK_TCK")
 Row = dict[str, Any]
 
@@ -109,11 +114,18 @@ def write_rig(place: Path) -> Bundle:
 
 
 def measure(settings: Sequence[Setting]) -> Row:
-    """Return the figures of each setting."""
+    """Return the figures of each setting, what operators take on such messages, and what goes on beside the suite."""
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         write_rig(place)
-        return {"runs": [_run(place, one) for one in settings]}
+        topics = [row["topic"] for row in json.loads((place / "messages.json").read_text())]
+        full = Setting("light", 1.0, 0.0)
+        runs = [_run(place, one) for one in settings]
+        _write_config(place, full, topics)
+        cost = bench_rig_cost.measure(place, KEEP, RELATIONS, {topic: full.hz(topic) for topic in topics})
+    busiest = max(runs, key=lambda run: run["rate"])
+    beside = [sum(turn["cores"].get(name, 0.0) for name in BESIDE) for turn in busiest["turns"].values()]
+    return {"runs": runs, "cost": cost, "delay_s": DELAY_S, "beside_cores": max(beside) / busiest["rate"]}
 
 
 def _run(place: Path, setting: Setting) -> Row:
