@@ -118,7 +118,8 @@ def run_cells(part: Row) -> Iterator[tuple[str, ...]]:
             whole += [f"{done['cores'].get('suite', 0.0):.2f}", f"{predicted_cores(part, run, turn):.2f}"]
             shown = [(topic, row) for topic, row in done["topics"].items() if "camera_info" not in topic]
             for number, (topic, row) in enumerate(shown):
-                name = f"{turn.removeprefix('rig_')}, {run['asked_hz'][topic]:g} Hz: {topic.split('/')[2]}"
+                what = "control" if turn == "identity" else run["relation"]
+                name = f"{what}, {run['asked_hz'][topic]:g} Hz: {topic.split('/')[2]}"
                 added = (
                     f"{row['added_p50_ms']:.0f}, {row['added_p99_ms']:.0f}" if row["added_p50_ms"] is not None else "-"
                 )
@@ -155,18 +156,18 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
     lines = [
         "# Performance: a rig of many sensors",
         "This page shows what `mt live` in mode `shadow` does with a LiDAR of 128 beams (5 MB a cloud) at 20 "
-        "Hz, two cameras "
-        "of 1920 x 1080 pixels (6.2 MB a picture) at 30 Hz and a radar at 20 Hz, and how many cores which relation "
+        "Hz, two cameras of 1920 x 1080 pixels (6.2 MB a picture) at 30 Hz and a radar at 20 Hz, and how many "
+        "cores which relation "
         'needs. `make bench ARGS="--only rig --docs docs"` measures and writes it. For your own rig and '
         "relations, type "
         "`mt doctor --live-config live.yaml --cost` beside it.",
         "One process publishes messages of a generated street, stamped anew; a stack that only counts and "
-        "answers hears "
-        "them, and a second instance of it hears what the suite makes. Every message counts: *lost* are those that did "
+        "answers hears them, and "
+        "a second instance of it hears what the suite makes. Every message counts: *lost* are those that did "
         "not reach the second instance, *changed* those that it got otherwise than the live stack. *Adds* is how "
         f"much later than `delay_s` ({part['delay_s']:g} s) a message came to the second instance than to the first. "
         "*Instants tested* have a verdict; *SKIPPED* were out of budget, so the source went out in the follow-up's "
-        "place. *Foretold* is the model below. `identity` is the turn of control; `light` drops points and "
+        "place. *Foretold* is the model below. *Control* sends everything as it came; `light` drops points and "
         "radar detections and brightens pictures; `rain` changes all sensors. Each is one draw over all sensors of an "
         "instant and the cameras' frames between.",
         f"{date.today().isoformat()}, {machine['cpu']}, {machine['cores']} cores (other processes took "

@@ -51,14 +51,11 @@ class Joiner(Generic[M]):
         instants = (self._instant(stamp_ns) for stamp_ns in sorted(self._waiting[self._lead]))
         instant = next((found for found in instants if found is not None), None)
         if instant is not None:
-            over = [row.pop(s) for row, used in self._in(instant) for s in sorted(row) if s <= used.stamp_ns]
-            used = set(map(id, instant.values()))
-            self.passed_over = tuple(sorted((m for m in over if id(m) not in used), key=lambda m: m.stamp_ns))
+            rows = [(self._waiting[topic], used) for topic, used in instant.items()]
+            taken = [(row.pop(s), used) for row, used in rows for s in sorted(row) if s <= used.stamp_ns]
+            over = (message for message, used in taken if message is not used)
+            self.passed_over = tuple(sorted(over, key=lambda message: message.stamp_ns))
         return instant
-
-    def _in(self, instant: Mapping[str, M]) -> Iterable[tuple[dict[int, M], M]]:
-        """Return what waits of each topic, and which of it an instant has."""
-        return ((self._waiting[topic], message) for topic, message in instant.items())
 
     def _instant(self, lead_ns: int) -> dict[str, M] | None:
         instant = {}

@@ -77,7 +77,7 @@ def check_live_config(
         own = {arm: None if domain is None else pool.submit(_look, domain, stack, env) for arm, domain in arms.items()}
         control = config.control_domain
         clocks = None if control == NOT_GIVEN else pool.submit(_look, control, None, env, clocks=True)
-        costs = list(judge_cost(run, heard_of(live.result(), Path(hear["keep"])))) if cost else []
+        costs = list(judge_cost(run, heard_of(live.result().kept, Path(hear["keep"])))) if cost else []
     yield from judge_live(run, live.result())
     yield from (judge_arm(run, arm, None if graph is None else graph.result()) for arm, graph in own.items())
     yield from judge_clocks(None if clocks is None else clocks.result())

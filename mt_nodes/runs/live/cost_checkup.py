@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mt_nodes.base.environment import keep_freed_memory
 from mt_nodes.base.errors import MtError, NotApplicable
@@ -17,9 +17,6 @@ from mt_nodes.runs.doctor import Finding
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.rig_cost import FollowupCost, RigLoad, bundle_of, followup_cost, instants_of
 from mt_nodes.stacks.stack import Stack
-
-if TYPE_CHECKING:
-    from mt_nodes.runs.live.checkup import Graph
 
 #: Instants that are measured of each relation.
 LEAST_INSTANTS, MOST_INSTANTS = 3, 6
@@ -41,9 +38,9 @@ class HeardRig:
         return RigLoad.of(self.rates_hz, means, stack.leading_topic)
 
 
-def heard_of(graph: Graph, directory: Path) -> HeardRig:
-    """Read what a look at a graph has kept."""
-    rows: Sequence[Mapping[str, Any]] = [row for row in graph.kept if row["hz"]]
+def heard_of(kept: Sequence[Mapping[str, Any]], directory: Path) -> HeardRig:
+    """Read what a look at a graph has kept: topic, type, rate and files of each."""
+    rows = [row for row in kept if row["hz"]]
     data = [(row, (directory / name).read_bytes()) for row in rows for name in row["files"]]
     wires = [Wire(row["topic"], row["type"], codec.header_stamp_ns(cdr) or 0, cdr) for row, cdr in data]
     return HeardRig(wires, {row["topic"]: row["hz"] for row in rows})
@@ -70,6 +67,7 @@ def judge_cost(run: LiveRun, heard: HeardRig, cores: int | None = None) -> Itera
     rig = f"{load.instants_hz:.0f} instants, {load.messages_hz:.0f} messages, {load.mb_per_s:.0f} MB a second"
     yield Finding("ok", title, f"{rig}: {load.passing_cores:.2f} cores to pass them on")
     transforms = run.static_transforms
+    lead_s = max((wires[-1].stamp_ns - wires[0].stamp_ns) / 1e9 for wires in instants)
     for relation in run.suite.relations:
         bundles = (bundle_of(number, wires, stack, transforms) for number, wires in enumerate(instants))
         try:
@@ -77,10 +75,14 @@ def judge_cost(run: LiveRun, heard: HeardRig, cores: int | None = None) -> Itera
         except (NotApplicable, MtError) as why:
             yield Finding("warn", f"{title} of {relation.id}", f"not measured: {why}")
             continue
-        yield _judged(relation.id, made, load, cores, run.request.delay_s)
+        yield _judged(relation.id, made, load, cores, (run.request.delay_s, lead_s))
 
 
-def _judged(relation: str, made: FollowupCost, load: RigLoad, cores: int, delay_s: float) -> Finding:
+def _judged(
+    relation: str, made: FollowupCost, load: RigLoad, cores: int, delay_and_lead_s: tuple[float, float]
+) -> Finding:
+    """Judge one relation. A follow-up has the delay for it, less what a frame between instants came before its own."""
+    delay_s, lead_s = delay_and_lead_s
     tested_hz, title = made.tested_hz(load, cores), f"cost of {relation}"
     needed = f"{made.cores(load):.1f} cores" if tested_hz >= load.instants_hz else "more than one thread can do"
     detail = f"{made.made_ms:.0f} ms a follow-up; all {load.instants_hz:.0f} instants a second need {needed}"
@@ -88,7 +90,7 @@ def _judged(relation: str, made: FollowupCost, load: RigLoad, cores: int, delay_
     if tested_hz < load.instants_hz:
         fix = f"some {tested_hz:.1f} instants a second can be tested, the others end as SKIPPED, over budget"
         return Finding("warn", title, detail, f"{fix}; limits: {{rate_hz: {0.8 * tested_hz:.1f}}} says so beforehand")
-    if SLACK * made.made_ms > 1e3 * delay_s:
-        fix = f"set delay_s to {SLACK * made.made_ms / 1e3 + 0.05:.2f} or more"
+    if (least_s := SLACK * made.made_ms / 1e3 + lead_s) > delay_s:
+        fix = f"set delay_s to {least_s + 0.05:.2f} or more"
         return Finding("warn", title, f"{detail}; delay_s is {delay_s:g}", fix)
     return Finding("ok", title, detail)

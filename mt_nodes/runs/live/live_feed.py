@@ -159,7 +159,7 @@ class Feeding:
         assert prepared.derived is not None, "only what was made can be sent"
         source, followup = instant.roles
         _, parts = split_followup(prepared.derived.followup, instant.bundle)
-        due_s = followup.due_s + lead_s(instant.bundle) * (not instant.behind)
+        due_s = followup.due_s + (0.0 if self._mode == "alternate" else lead_s(instant.bundle))
         instead = {followup: self._sendings(followup, parts, due_s)}
         if prepared.baseline is not None:
             instead[source] = self._sendings(source, (prepared.for_source(instant.bundle),), due_s)
