@@ -60,8 +60,8 @@ class Maker:
         self._prepare = FollowupMaker(run.suite, run.request.seed)
         self._feeding, self._recorder = feeding, recorder
         self._limiter = Limiter(limits)
-        #: How long each relation's last follow-ups took, s.
-        self._took_s: dict[str, deque[float]] = {}
+        #: How long each relation's last follow-ups took, s: of instants with so many frames between.
+        self._took_s: dict[tuple[str, int], deque[float]] = {}
         self._delay_s = run.request.delay_s
 
     def limit(self, limits: Limits) -> None:
@@ -83,7 +83,8 @@ class Maker:
         What would be too late by what the last ones took is not begun, or it would make the next ones late as well;
         unless it is the ``newest``, for which nothing waits: it tells what follow-ups take now.
         """
-        took_s = self._took_s.setdefault(turn.offer.relation.id, deque(maxlen=LAST))
+        kind = turn.offer.relation.id, len(instant.bundle.loose)
+        took_s = self._took_s.setdefault(kind, deque(maxlen=LAST))
         expected_s = 0.0 if newest else max(took_s, default=0.0)
         if (late_s := instant.late_s) + expected_s >= 0.0:
             behind = f"{1e3 * late_s:.0f} ms behind" if late_s >= 0.0 else f"{-1e3 * late_s:.0f} ms left"
