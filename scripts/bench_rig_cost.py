@@ -102,6 +102,7 @@ RUN_COLUMNS = (
 COST_COLUMNS = (
     "operator",
     "ms",
+    "MB/s of a core",
     "cores at full rates",
     "at half",
     "at a quarter",
@@ -136,7 +137,8 @@ def cost_cells(part: Row) -> Iterator[tuple[str, ...]]:
         cost, full = FollowupCost(**row), load_at(part, 1.0)
         needed = (f"{cost.cores(load_at(part, rate)):.1f}" for rate in RATES)
         tested = (f"{cost.tested_hz(full, n - part['beside_cores']):.1f}" for n in CORES)
-        yield name, f"{cost.made_ms:.0f}", *needed, *tested
+        mb_per_s = full.mb_per_s / full.instants_hz / (1e-3 * cost.made_ms)
+        yield name, f"{cost.made_ms:.0f}", f"{mb_per_s:.0f}", *needed, *tested
 
 
 def error(part: Row) -> float:
@@ -147,6 +149,18 @@ def error(part: Row) -> float:
         for turn, done in run["turns"].items()
     ]
     return max(abs(foretold - measured) / measured for foretold, measured in pairs)
+
+
+def goals(part: Row) -> Iterator[str]:
+    """Yield in words whether each run's relation was tested whole, lost nothing, and added at most a LiDAR's period."""
+    for run in part["runs"]:
+        turn = run["turns"][f"rig_{run['relation']}"]
+        rows, tested = turn["topics"], turn["instants"] - turn["outcomes"].get("SKIPPED", 0)
+        lidar_hz = next(hz for topic, hz in run["asked_hz"].items() if "/lidar/" in topic)
+        lost, p99_ms = sum(row["lost"] for row in rows.values()), max(row["added_p99_ms"] for row in rows.values())
+        met = not lost and p99_ms <= 1e3 / lidar_hz and tested == turn["instants"]
+        figures = f"{tested} of {turn['instants']} tested, {lost} lost, {p99_ms:.0f} of {1e3 / lidar_hz:.0f} ms"
+        yield f"{run['relation']} at {lidar_hz:g} Hz {'met' if met else 'missed'} ({figures})"
 
 
 def write_docs(path: Path, machine: Row, part: Row) -> None:
@@ -174,6 +188,9 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
         f"{worst:.2f} at most), Python {machine['python']}, NumPy {machine['numpy']}; "
         f"{part['runs'][0]['seconds']:g} s a turn.",
         _markdown(RUN_COLUMNS, run_cells(part)),
+        "Goals: every instant is tested, nothing is lost, and p99 of what is added, of the slowest topic, is at most one "
+        "period of the LiDAR. "
+        f"{'; '.join(goals(part))}.",
         f"Sensors and both stacks take {part['beside_cores']:.2f} cores at full rates here; those of your "
         "stack are not in any "
         "figure of this page.",
