@@ -188,8 +188,8 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
         f"{worst:.2f} at most), Python {machine['python']}, NumPy {machine['numpy']}; "
         f"{part['runs'][0]['seconds']:g} s a turn.",
         _markdown(RUN_COLUMNS, run_cells(part)),
-        "Goals: every instant is tested, nothing is lost, and p99 of what is added, of the slowest topic, is at most one "
-        "period of the LiDAR. "
+        "Goals: every instant is tested, nothing is lost, and p99 of what is added, of the slowest topic, is at most "
+        "one period of the LiDAR. "
         f"{'; '.join(goals(part))}.",
         f"Sensors and both stacks take {part['beside_cores']:.2f} cores at full rates here; those of your "
         "stack are not in any "

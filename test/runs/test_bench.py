@@ -253,7 +253,7 @@ def measured(place: Path, *words: str) -> tuple[dict[str, Any], str]:
 
 
 #: Parts whose figures mean something only when nothing else runs.
-ALONE = ("transport", "relay")
+ALONE = ("transport", "relay", "rig")
 
 
 @pytest.mark.long
@@ -289,8 +289,30 @@ def test_a_tiny_run_of_every_part_but_those(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.long
 @pytest.mark.alone  # what the mutator adds to the bare way is told by two messages
-def test_a_tiny_run_of_transport_and_relay(tmp_path: Path) -> None:
+def test_a_tiny_run_of_transport_relay_and_rig(tmp_path: Path) -> None:
     parts = [word for part in ALONE for word in ("--only", part)]
-    found, said = measured(tmp_path, *parts, "--repeats", "1", "--rounds", "2")
+    words = ("--repeats", "1", "--rounds", "2", "--seconds", "4", "--docs", str(tmp_path))
+    found, said = measured(tmp_path, *parts, *words)
     assert found["relay"]["lost"] == 0 and found["relay"]["mutator_p50_ms"] > found["relay"]["direct_p50_ms"]
     assert "goal 1.25" in said
+    for run in found["rig"]["runs"]:
+        control, tested = run["turns"]["identity"], run["turns"][f"rig_{run['relation']}"]
+        assert control["instants"] > 0 < tested["instants"] and control["topics"].keys() == tested["topics"].keys()
+        assert all(row["sent"] > 0 and row["changed"] == 0 for row in control["topics"].values())
+    assert "| rain |" in (tmp_path / "performance_rig.md").read_text(encoding="utf-8")
+
+
+def test_a_rig_of_which_not_all_was_tested_misses_its_goal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import bench_rig_cost
+
+    def part(lost: int, p99_ms: float, skipped: int) -> dict[str, Any]:
+        outcomes = {"HOLDS": 100 - skipped, "SKIPPED": skipped}
+        topics = {"/s/lidar/points": {"lost": lost, "added_p99_ms": p99_ms}}
+        turn = {"topics": topics, "instants": 100, "outcomes": outcomes}
+        return {"runs": [{"relation": "r", "turns": {"rig_r": turn}, "asked_hz": {"/s/lidar/points": 10.0}}]}
+
+    assert list(bench_rig_cost.goals(part(0, 99.0, 0))) == ["r at 10 Hz met (100 of 100 tested, 0 lost, 99 of 100 ms)"]
+    assert all(
+        "missed" in next(bench_rig_cost.goals(part(*figures))) for figures in ((1, 9, 0), (0, 101, 0), (0, 9, 1))
+    )
