@@ -84,7 +84,7 @@ def _judged(
     """Judge one relation. A follow-up has the delay for it, less what a frame between instants came before its own."""
     delay_s, lead_s = delay_and_lead_s
     tested_hz, title = made.tested_hz(load, cores), f"cost of {relation}"
-    needed = f"{made.cores(load):.1f} cores" if tested_hz >= load.instants_hz else "more than one thread can do"
+    needed = f"{made.cores(load):.1f} cores" + (", one thread makes them" if tested_hz < load.instants_hz else "")
     detail = f"{made.made_ms:.0f} ms a follow-up; all {load.instants_hz:.0f} instants a second need {needed}"
     detail += f"; here are {cores}, the stack's instances not counted"
     if tested_hz < load.instants_hz:
