@@ -18,6 +18,7 @@ from rosbags.typesys.store import Typestore
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr import drive_messages, radar_messages
+from mt_nodes.data.cdr.outgoing import OutgoingMessage, outgoing_message
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
@@ -174,9 +175,25 @@ def encode_cloud(cloud: Cloud) -> bytes:
     struct.pack_into("<iI", head, _STAMP_AT, *divmod(cloud.stamp_ns, 1_000_000_000))
     struct.pack_into("<II", head, size_at, cloud.height, width)
     struct.pack_into("<I", head, len(head) - 4, width * cloud.points.dtype.itemsize)
+    head += struct.pack("<I", cloud.points.nbytes)
+    flag = struct.pack("<?", cloud.is_dense)
+    outgoing = outgoing_message(cloud.points)
+    if outgoing is not None and (message := outgoing.completed(head, flag)) is not None:
+        return message
     # Behind the data there is but one flag, and bytes need no alignment: put in here, they are copied only once.
-    data = np.ascontiguousarray(cloud.raw).view(np.uint8).data
-    return b"".join((head, struct.pack("<I", data.nbytes), data, struct.pack("<?", cloud.is_dense)))
+    return b"".join((head, np.ascontiguousarray(cloud.raw).view(np.uint8).data, flag))
+
+
+def unwritten_points(like: Cloud, count: int) -> npt.NDArray[Any]:
+    """Return :attr:`Cloud.raw` items (count,) of a cloud's layout, to be written: the first message made of a cloud of
+    them has them already, and copies nothing.
+    """
+    size = like.points.dtype.itemsize
+    try:
+        before, _ = _cloud_frame(like.frame_id, like.points.dtype, like.topic)
+    except UsageError:  # a layout that no message has, and that nobody encodes
+        return np.empty(count, f"V{size}")
+    return OutgoingMessage(len(before) + 4, count * size, 1).data.view(f"V{size}")
 
 
 #: Seconds and nanoseconds of a header follow the four bytes of the encapsulation.
