@@ -142,7 +142,7 @@ class Mutator(ManagedNode):
             return
         self._pipelines[self._relation.id].meet(bundle)
         self._answer(OfferedInstant.now(relation, bundle))
-        self._ledger.then(self._pipelines[self._turn(lap, index + 1)].foresee, lap, index + 1)
+        self._ledger.then(self._pipelines[self._turn(lap, index + 1)].foresee, lap, index + 1, bundle)
 
     def _turn(self, lap: int, index: int) -> str:
         """Return the relation whose follow-up an instant gets: in each lap of a bag other frames are control."""
