@@ -109,7 +109,7 @@ class MutationPipeline:
 
         ``last``: the latest bundle of the source. A first step alone draws ahead: others get what it makes.
         """
-        foreseen = {}
+        foreseen: dict[tuple[Any, ...], np.random.Generator] = {}
         for step, mutation in enumerate(self.mutations):
             key = self._key(episode, index, "0", step, 0)
             foreseen[key] = rng = foreseeing(key)

@@ -27,8 +27,10 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
 from mt_nodes.relations.mutations.lidar.added_points import with_added
+from mt_nodes.relations.mutations.lidar.each_cloud import without
 from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
-from mt_nodes.relations.mutations.lidar.placement import write_points
+from mt_nodes.relations.mutations.lidar.placement import empty_returns, write_points
+from mt_nodes.relations.mutations.lidar.rays import returns
 from mt_nodes.relations.mutations.lidar.scatter_ahead import ScatterAhead
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.stacks.callable_host import as_points
@@ -224,3 +226,28 @@ def test_a_followup_is_recorded_after_it_was_sent() -> None:
         live = Realtime(settings, Recorder())  # type: ignore[arg-type]
         live._send(deque([Outstanding(bundle, prepared)]), (Arm(), Arm()), Pace(0.0, 0, 1.0))  # type: ignore[arg-type]
         assert happened == ["sent", "sent", "recorded"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("odd", [None, 0.0, np.nan, np.inf, -np.inf, 1e30])
+def test_returns_are_those_that_are_not_empty(layout: str, odd: float | None) -> None:
+    """Where all of them are, that is known from the reach of the cloud; else each is looked at."""
+    cloud = made_cloud(layout, 50)
+    if odd is not None:
+        points = cloud.points.copy()
+        for name in "xyz":
+            if points.dtype[name].kind == "f":
+                points[name][7] = odd
+            else:
+                points[name][7] = 0
+        cloud = replace(cloud, points=points)
+    with np.errstate(all="ignore"):
+        assert returns(cloud).tolist() == np.flatnonzero(~empty_returns(cloud)).tolist()
+    assert np.isnan(cloud.reach_m).any() == bool(sum(np.isnan(cloud.points[name]).any() for name in "xyz"))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_points_are_left_out_as_numpy_leaves_them_out(layout: str) -> None:
+    cloud, rows = made_cloud(layout, 60), np.array([0, 3, 4, 59])
+    assert without(cloud, rows).points.tobytes() == np.delete(cloud.raw, rows).tobytes()
+    assert codec.encode_cloud(without(cloud, rows)) == plainly_encoded(without(cloud, rows))

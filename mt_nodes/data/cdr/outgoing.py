@@ -63,4 +63,4 @@ def outgoing_message(data: npt.NDArray[Any]) -> OutgoingMessage | None:
         owner = owner.base
     message = owner.base
     whole = isinstance(message, OutgoingMessage) and data.flags.c_contiguous and data.nbytes == message.data.nbytes
-    return message if whole else None  # type: ignore[return-value]
+    return message if whole else None
