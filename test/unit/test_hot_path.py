@@ -22,10 +22,11 @@ from shapely import box
 from mt_nodes.base.environment import MALLOC_SETTINGS
 from mt_nodes.data.association import covered
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.point_fields import fields_of
-from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.cdr.point_fields import fields_of, pixel_layout
+from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
+from mt_nodes.relations.mutations.camera.image_tones import BrightnessChanged
 from mt_nodes.relations.mutations.lidar.added_points import with_added
 from mt_nodes.relations.mutations.lidar.each_cloud import without
 from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
@@ -34,6 +35,7 @@ from mt_nodes.relations.mutations.lidar.rays import returns
 from mt_nodes.relations.mutations.lidar.scatter_ahead import ScatterAhead
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.stacks.callable_host import as_points
+from mt_nodes.world.camera.light import byte_translation
 
 
 def plainly_encoded(cloud: Cloud) -> bytes:
@@ -105,6 +107,22 @@ def test_a_cloud_is_written_into_its_message(layout: str) -> None:
         assert message[head:-1] == data.tobytes()
         shared = np.shares_memory(np.frombuffer(message, np.uint8), new.points)
         assert shared == (message is first), "the first one alone was written in place"
+
+
+@pytest.mark.parametrize("encoding", ["bgr8", "rgb8", "mono8", "bgra8", "mono16"])
+def test_a_picture_is_written_into_its_message(encoding: str) -> None:
+    """Where bytes are mapped by a table; the same bytes as where they are copied."""
+    sample, channels = pixel_layout(encoding, "")
+    shape = (40, 60) if channels == 1 else (40, 60, channels)
+    pixels = np.random.default_rng(1).integers(0, np.iinfo(sample).max, shape).astype(sample)
+    image = Image("/camera", 5, "camera", pixels, encoding)
+    [(_, sent)] = BrightnessChanged(offset=0.1).apply(Bundle(0, 0, 5, images=(image,)), {}).bundles
+    [new] = sent.images
+    plain = replace(new, pixels=new.pixels.copy())
+    first, again = codec.encode_image(new), codec.encode_image(replace(new, stamp_ns=9))
+    assert first == codec.encode_image(plain) and again == codec.encode_image(replace(plain, stamp_ns=9))
+    in_place = np.shares_memory(np.frombuffer(first, np.uint8), new.pixels)
+    assert in_place == (encoding in ("bgr8", "rgb8", "mono8") and byte_translation() is not None)
 
 
 def test_part_of_a_cloud_does_not_take_its_message() -> None:

@@ -246,8 +246,19 @@ def encode_image(image: Image) -> bytes:
     )
     struct.pack_into("<iI", head, _STAMP_AT, *divmod(image.stamp_ns, 1_000_000_000))
     struct.pack_into("<I", head, len(head) - 4, pixels.nbytes)
+    outgoing = outgoing_message(pixels)
+    if outgoing is not None and (message := outgoing.completed(head, b"")) is not None:
+        return message
     # Nothing stands behind the data: put in here, they are copied only once.
     return b"".join((head, pixels.reshape(-1).view(np.uint8).data))
+
+
+def unwritten_pixels(like: Image) -> npt.NDArray[Any]:
+    """Return pixels of an image's shape and type, to be written, as :func:`unwritten_points` does points."""
+    pixels, channels = like.pixels, like.pixels.shape[2] if like.pixels.ndim == 3 else 1
+    pixel_bytes, big_endian = pixels.dtype.itemsize * channels, pixels.dtype.str[0] == ">"
+    before = _image_frame(like.frame_id, like.encoding, pixels.shape[:2], pixel_bytes, big_endian)
+    return OutgoingMessage(len(before), pixels.nbytes, 0).data.view(pixels.dtype).reshape(pixels.shape)
 
 
 @lru_cache(maxsize=64)
