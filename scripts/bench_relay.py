@@ -51,12 +51,16 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Payload:
-    """One kind of message: its type, its points (of a cloud) or size (height, width) (of an image), and relations."""
+    """One kind of message: its type, its points (of a cloud) or size (height, width) (of an image), and relations.
+
+    ``share``: of the rounds that are asked for, where each takes long.
+    """
 
     name: str
     type: str
     size: tuple[int, ...]
     relations: tuple[str, ...]
+    share: float = 1.0
 
     def encode(self, bundle: Bundle) -> bytes:
         """Return the message, its cloud made of a bundle's."""
@@ -65,10 +69,13 @@ class Payload:
         return codec.encode_cloud(cloud_of(bundle, *self.size))
 
 
-_OF_CLOUDS = ("noise_outside_roi_1000", "points_dropped_10_percent", "object_added_person", "fog_keeps_near_obstacles")
+_FAST = ("noise_outside_roi_1000", "points_dropped_10_percent")
+#: They estimate the ego's motion from the clouds, and simulate what a beam meets: tens of milliseconds.
+_SLOW = ("object_added_person", "fog_keeps_near_obstacles")
+_CLOUDS = {"cloud of 2 MB": 120_000, "cloud of 6 MB": 375_000}
 PAYLOADS = (
-    Payload("cloud of 2 MB", codec.POINT_CLOUD, (120_000,), _OF_CLOUDS),
-    Payload("cloud of 6 MB", codec.POINT_CLOUD, (375_000,), _OF_CLOUDS),
+    *(Payload(name, codec.POINT_CLOUD, (points,), _FAST) for name, points in _CLOUDS.items()),
+    *(Payload(f"{name}, physics", codec.POINT_CLOUD, (points,), _SLOW, 0.25) for name, points in _CLOUDS.items()),
     Payload("image of 1920 x 1080", codec.IMAGE, (1080, 1920), ("brightness_raised_lane",)),
 )
 
@@ -150,7 +157,8 @@ def _in_processes(
         for way, argv in commands.items():
             children[way] = Child(Process(way, argv, env, place / f"{way}.log"))
             ending.callback(children[way].stop, STOP_S)
-        argv = (sys.executable, __file__, "ends", payload.type, str(place), str(rounds), *commands)
+        count = str(max(2, round(rounds * payload.share)))
+        argv = (sys.executable, __file__, "ends", payload.type, str(place), count, *commands)
         with (place / "ends.log").open("w") as log:
             done = subprocess.run(argv, env=env, check=False, stdout=log, stderr=subprocess.STDOUT)
         if done.returncode:

@@ -22,6 +22,7 @@ from shapely import box
 from mt_nodes.base.environment import MALLOC_SETTINGS
 from mt_nodes.data.association import covered
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.outgoing import unwritten_pixels
 from mt_nodes.data.cdr.point_fields import fields_of, pixel_layout
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.outputs import Detections
@@ -107,6 +108,19 @@ def test_a_cloud_is_written_into_its_message(layout: str) -> None:
         assert message[head:-1] == data.tobytes()
         shared = np.shares_memory(np.frombuffer(message, np.uint8), new.points)
         assert shared == (message is first), "the first one alone was written in place"
+
+
+@pytest.mark.parametrize("frame_id", ["", "a", "abc", "abcd", "sensör"])
+def test_the_room_for_a_head_is_right_for_any_name(frame_id: str) -> None:
+    cloud = replace(made_cloud(count=60), frame_id=frame_id)
+    assert is_in_place(codec.encode_cloud(new := without(cloud, np.array([1]))), new.points)
+    image = Image("/camera", 5, frame_id, np.zeros((20, 20), np.uint8), "mono8")
+    image = replace(image, pixels=unwritten_pixels(image))
+    assert is_in_place(codec.encode_image(image), image.pixels)
+
+
+def is_in_place(message: bytes, data: np.ndarray[Any, Any]) -> bool:
+    return np.shares_memory(np.frombuffer(message, np.uint8), data)
 
 
 @pytest.mark.parametrize("encoding", ["bgr8", "rgb8", "mono8", "bgra8", "mono16"])

@@ -18,7 +18,7 @@ from rosbags.typesys.store import Typestore
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr import drive_messages, radar_messages
-from mt_nodes.data.cdr.outgoing import OutgoingMessage, outgoing_message
+from mt_nodes.data.cdr.outgoing import outgoing_message
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
@@ -184,18 +184,6 @@ def encode_cloud(cloud: Cloud) -> bytes:
     return b"".join((head, np.ascontiguousarray(cloud.raw).view(np.uint8).data, flag))
 
 
-def unwritten_points(like: Cloud, count: int) -> npt.NDArray[Any]:
-    """Return :attr:`Cloud.raw` items (count,) of a cloud's layout, to be written: the first message made of a cloud of
-    them has them already, and copies nothing.
-    """
-    size = like.points.dtype.itemsize
-    try:
-        before, _ = _cloud_frame(like.frame_id, like.points.dtype, like.topic)
-    except UsageError:  # a layout that no message has, and that nobody encodes
-        return np.empty(count, f"V{size}")
-    return OutgoingMessage(len(before) + 4, count * size, 1).data.view(f"V{size}")
-
-
 #: Seconds and nanoseconds of a header follow the four bytes of the encapsulation.
 _STAMP_AT = 4
 
@@ -251,14 +239,6 @@ def encode_image(image: Image) -> bytes:
         return message
     # Nothing stands behind the data: put in here, they are copied only once.
     return b"".join((head, pixels.reshape(-1).view(np.uint8).data))
-
-
-def unwritten_pixels(like: Image) -> npt.NDArray[Any]:
-    """Return pixels of an image's shape and type, to be written, as :func:`unwritten_points` does points."""
-    pixels, channels = like.pixels, like.pixels.shape[2] if like.pixels.ndim == 3 else 1
-    pixel_bytes, big_endian = pixels.dtype.itemsize * channels, pixels.dtype.str[0] == ">"
-    before = _image_frame(like.frame_id, like.encoding, pixels.shape[:2], pixel_bytes, big_endian)
-    return OutgoingMessage(len(before), pixels.nbytes, 0).data.view(pixels.dtype).reshape(pixels.shape)
 
 
 @lru_cache(maxsize=64)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.messages import Cloud, Image, Points
+
 #: CPython's way to a ``bytes`` object that may be written until somebody else knows it.
 _unwritten_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
 _unwritten_bytes.argtypes, _unwritten_bytes.restype = (ctypes.c_char_p, ctypes.c_ssize_t), ctypes.py_object
@@ -64,3 +66,29 @@ def outgoing_message(data: npt.NDArray[Any]) -> OutgoingMessage | None:
     message = owner.base
     whole = isinstance(message, OutgoingMessage) and data.flags.c_contiguous and data.nbytes == message.data.nbytes
     return message if whole else None
+
+
+def unwritten_points(like: Cloud, count: int) -> Points:
+    """Return :attr:`Cloud.raw` items (count,) of a cloud's layout, to be written: the first message made of a cloud of
+    them has them already, and copies nothing.
+    """
+    layout = like.points.dtype
+    fields = sum(_text_size(name) + 12 for name in layout.names or ())
+    head_size = _HEADER + _text_size(like.frame_id) + 8 + 4 + fields + 16
+    return OutgoingMessage(head_size, count * layout.itemsize, 1).data.view(f"V{layout.itemsize}")
+
+
+def unwritten_pixels(like: Image) -> Points:
+    """Return pixels of an image's shape and type, to be written, as :func:`unwritten_points` does points."""
+    head_size = _HEADER + _text_size(like.frame_id) + 8 + _text_size(like.encoding, 1) + 8
+    return OutgoingMessage(head_size, like.pixels.nbytes, 0).data.view(like.pixels.dtype).reshape(like.pixels.shape)
+
+
+#: Encapsulation and stamp.
+_HEADER = 12
+
+
+def _text_size(text: str, more: int = 0) -> int:
+    """Return the bytes of a string: its length, itself, so many more, and zeros up to the next four bytes."""
+    size = len(text.encode()) + 1 + more
+    return 4 + size + -size % 4

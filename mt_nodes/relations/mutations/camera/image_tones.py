@@ -12,7 +12,7 @@ import numpy as np
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
-from mt_nodes.data.cdr.codec import unwritten_pixels
+from mt_nodes.data.cdr.outgoing import unwritten_pixels
 from mt_nodes.data.images.codecs import Picture, Pixels, spread_px
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View

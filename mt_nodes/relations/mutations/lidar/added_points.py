@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from mt_nodes.base.errors import NotApplicable
-from mt_nodes.data.cdr.codec import unwritten_points
+from mt_nodes.data.cdr.outgoing import unwritten_points
 from mt_nodes.data.messages import Cloud, Points
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles
 from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change, same_bytes

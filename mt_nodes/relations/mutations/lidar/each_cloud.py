@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
-from mt_nodes.data.cdr.codec import unwritten_points
+from mt_nodes.data.cdr.outgoing import unwritten_points
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation

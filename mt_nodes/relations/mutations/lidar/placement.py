@@ -163,8 +163,7 @@ def scattered(
 ) -> Floats:
     """Draw ``count`` points (count, 3): uniform by area horizontally, z uniform over the frame's own.
 
-    Rejection sampling with a bounded number of rounds. ``first``: gives those of the first round, which the generator
-    has drawn already, from the lowest and highest z.
+    Rejection sampling in bounded rounds. ``first``: gives those of the first, drawn already, from lowest and highest z.
     Raises NotApplicable: the cloud has no finite z, or too little space is left outside.
     """
     z_range = finite_range(cloud.points["z"])
@@ -172,12 +171,12 @@ def scattered(
         raise NotApplicable(f"{cloud.topic} has no point with finite coordinates")
     z_low, z_high = z_range
     parts = [np.empty((0, 3)) if first is None else first(z_range)[:count]]
-    window, missing = space.window(), count - len(parts[0])
+    missing = count - len(parts[0])
     for _ in range(_ROUNDS if first is None else _ROUNDS - 1):
         if not missing:
             break
         unit = rng.random((3, batch_size(missing)))
-        xy = in_window(window, unit)
+        xy = in_window(space.window(), unit)
         xyz = rounded(cloud, space.lift(xy, z_low + (z_high - z_low) * unit[2]))
         parts.append(xyz[space.allows(xyz)][:missing])
         missing -= len(parts[-1])
