@@ -315,7 +315,7 @@ def test_a_tiny_run_of_transport_and_relay(tmp_path: Path) -> None:
     parts = [word for part in ALONE for word in ("--only", part)]
     words = ("--repeats", "1", "--rounds", "2", "--docs", str(tmp_path))
     found, said = measured(tmp_path, *parts, *words)
-    assert (tmp_path / "performance_inline.md").exists() and "met" in said and "floor" in said
+    assert (tmp_path / "performance_inline.md").exists() and "p50 1.2" in said and "floor" in said
     for rows in found["relay"]["payloads"].values():
         assert all(row["lost"] == 0 for row in rows.values())
         assert all(row["added_p50_ms"] > 0 for way, row in rows.items() if way != "direct")
