@@ -183,7 +183,7 @@ class InstantReader:
     radars: frozenset[str] | None = None
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
-    def read(self, index: int, wires: Sequence[Wire]) -> Bundle:
+    def read(self, index: int, wires: Sequence[Wire], episode: int = 0) -> Bundle:
         """Return the bundle of an instant, the leading sensor's message before the others'.
 
         Odometry and IMU messages go to the ego track; other types are passed along as they are.
@@ -196,7 +196,7 @@ class InstantReader:
             got = ", ".join(f"{wire.topic} ({wire.type})" for wire in wires) or "no message"
             raise UsageError(f"an instant: got {got}, expected one of {', '.join(codec.SENSOR_TYPES)}")
         return Bundle(
-            0,
+            episode,
             index,
             messages[0].stamp_ns,
             clouds=tuple(

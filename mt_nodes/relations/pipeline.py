@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.plugins import name_errors, name_of, refuse_return
-from mt_nodes.base.seeds import generator, generator_on_demand
+from mt_nodes.base.seeds import foreseeing, generator, generator_on_demand
+from mt_nodes.data.cdr.codec import SENSOR_OF
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.frames_between import change_between, prove_between, refuse_loose
@@ -103,10 +105,19 @@ class MutationPipeline:
         self._past = (*self._past, bundle)
         return current
 
-    def foresee(self, episode: int, index: int) -> None:
-        """Create the generators of an expected bundle in advance, so that it need not wait for them."""
-        keys = (self._key(episode, index, "0", step, 0) for step in range(len(self.mutations)))
-        self._foreseen = {key: generator(*key) for key in keys}
+    def foresee(self, episode: int, index: int, last: Bundle) -> None:
+        """Draw in advance what an expected bundle does not decide, so that it need not wait for that.
+
+        ``last``: the latest bundle of the source. A first step alone draws ahead: others get what it makes.
+        """
+        foreseen: dict[tuple[Any, ...], np.random.Generator] = {}
+        for step, mutation in enumerate(self.mutations):
+            key = self._key(episode, index, "0", step, 0)
+            foreseen[key] = rng = foreseeing(key)
+            if step == 0:
+                with name_errors(mutation, "foresee"), suppress(NotApplicable):  # ``draw`` says why
+                    rng.ahead = mutation.foresee(generator(*key), last)
+        self._foreseen = foreseen
 
     def derive(self, bundle: Bundle, draw_number: str | int = "0", first: int | None = None) -> DerivedFollowup:
         """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.

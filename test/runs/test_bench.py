@@ -85,10 +85,32 @@ def test_other_threads_are_counted_by_themselves(bench_pairs: Any) -> None:
     assert set(watch.main) == {"main", "done", "given"}
 
 
-def test_ratios_are_of_what_is_added(bench_relay: Any) -> None:
-    found = bench_relay._figures({"direct": [1.0, 1.0], "relay": [3.0, 3.0, None], "mutator": [4.0, 4.0]})
-    assert (found["relay_added_p50_ms"], found["mutator_added_p50_ms"]) == (2.0, 3.0)
-    assert found["ratio_p50"] == found["ratio_p99"] == 1.5
+def test_ratios_are_of_what_is_added(bench_relay: Any, tmp_path: Path) -> None:
+    times = {
+        "direct": [1.0, 1.0],
+        "relay": [3.0, 3.0, None],
+        "copy": [3.2, 3.2],
+        "noise": [4.0, 4.0],
+        "fog": [3.4, 3.4],
+    }
+    rows = bench_relay.figures(times, [0.5, 0.7])
+    assert (rows["relay"]["added_p50_ms"], rows["noise"]["added_p50_ms"]) == (2.0, 3.0)
+    assert rows["noise"]["ratio_p50"] == rows["noise"]["ratio_p99"] == 1.5
+    assert rows["relay"]["lost"] == 1 and rows["relay"]["publish_p50_ms"] == pytest.approx(0.6)
+    goals = {cells[0]: cells[-2] for cells in bench_relay.cells(rows)}
+    assert goals["noise"] == "missed: p50" and goals["fog"] == "met" and goals["bare relay"] == ""
+    machine = {"cpu": "a cpu", "cores": 2, "load_1min": 1.0, "python": "3", "numpy": "2"}
+    part = {"repeats": 1, "rounds": 2, "payloads": {"cloud of 2 MB": rows}}
+    bench_relay.write_docs(tmp_path / "page.md", machine, part)
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    figures = page.partition("## Where")[0]
+    lines = [line.count("|") for line in figures.splitlines() if line.startswith("|")]
+    assert set(lines) == {len(bench_relay.COLUMNS) + 1} and "0.60 ms" in page and "a cpu" in page
+
+
+def test_a_way_by_which_nothing_came_is_no_figure(bench_relay: Any) -> None:
+    with pytest.raises(SystemExit, match="no message came by way of fog"):
+        bench_relay.figures({"direct": [1.0], "relay": [2.0], "fog": [None]})
 
 
 @pytest.fixture
@@ -293,8 +315,10 @@ def test_a_tiny_run_of_transport_relay_and_rig(tmp_path: Path) -> None:
     parts = [word for part in ALONE for word in ("--only", part)]
     words = ("--repeats", "1", "--rounds", "2", "--seconds", "4", "--docs", str(tmp_path))
     found, said = measured(tmp_path, *parts, *words)
-    assert found["relay"]["lost"] == 0 and found["relay"]["mutator_p50_ms"] > found["relay"]["direct_p50_ms"]
-    assert "goal 1.25" in said
+    assert (tmp_path / "performance_inline.md").exists() and "p50 1.2" in said and "floor" in said
+    for rows in found["relay"]["payloads"].values():
+        assert all(row["lost"] == 0 for row in rows.values())
+        assert all(row["added_p50_ms"] > 0 for way, row in rows.items() if way != "direct")
     for run in found["rig"]["runs"]:
         control, tested = run["turns"]["identity"], run["turns"][f"rig_{run['relation']}"]
         assert control["instants"] > 0 < tested["instants"] and control["topics"].keys() == tested["topics"].keys()

@@ -110,6 +110,14 @@ class Mutation(ABC):
         """
         return False
 
+    def foresee(self, rng: np.random.Generator, last: Bundle) -> Any:
+        """Draw ahead what the next bundle does not decide, from a generator in the state in which ``draw`` gets its.
+
+        ``draw`` finds it by :func:`mt_nodes.base.seeds.drawn_ahead`, and gives the same draw with it or without it.
+        ``last``: the latest bundle. None: there is nothing to draw ahead.
+        """
+        return None
+
     @abstractmethod
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Make every random choice of this bundle.
