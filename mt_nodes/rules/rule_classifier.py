@@ -132,9 +132,10 @@ class RuleClassifier:
         sums = (element[:, None] + road + self._roads)[:, :, None] + (action + self._actions)[:, None, :]
         i, j, k = np.unravel_index(int(np.argmax(sums)), sums.shape)
         best = dict(zip(_PARTS, (int(j), int(i), int(k)), strict=True))
-        names = [self._choices[part].names[at] for part, at in best.items()]
+        road_name, name, action_name = (self._choices[part].names[at] for part, at in best.items())
         rivals = {"road": sums[i].max(axis=1), "element": sums.max(axis=(1, 2)), "behaviour": sums[i].max(axis=0)}
-        return Triple(*names, leads=tuple(_lead(rivals[part], at) for part, at in best.items()))
+        leads = tuple(_lead(rivals[part], at) for part, at in best.items())
+        return Triple(road_name, name, action_name, leads)
 
     def _together(self, part: str, examples: Sequence[Example]) -> Scores:
         """Return (elements, names of a part) the weighted logarithm of how often a name occurs with an element."""
