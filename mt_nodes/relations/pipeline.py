@@ -14,7 +14,6 @@ import numpy as np
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.plugins import name_errors, name_of, refuse_return
 from mt_nodes.base.seeds import foreseeing, generator, generator_on_demand
-from mt_nodes.data.cdr.codec import SENSOR_OF
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.frames_between import change_between, prove_between, refuse_loose
