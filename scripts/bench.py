@@ -18,6 +18,8 @@ import bench_images
 import bench_mutations
 import bench_pairs
 import bench_relay
+import bench_rig
+import bench_rig_cost
 import bench_summary
 import numpy as np
 from rich.console import Console
@@ -29,8 +31,6 @@ from mt_nodes.runs import doctor
 from mt_nodes.world.scene.drive import generate_drive
 
 Part = dict[str, Any]
-#: What the figures are meant to be: ratio of what mutator and relay add.
-GOALS = {"p50": 1.25, "p99": 2.0}
 #: With a stack that takes a millisecond: in process, over topics.
 GOAL_PAIRS_PER_S = (100, 40)
 #: Messages and rounds if nothing else is asked; of images, see :data:`bench_images.ROUNDS`.
@@ -72,8 +72,8 @@ def transport(given: argparse.Namespace) -> Part:
 
 
 def relay(given: argparse.Namespace) -> Part:
-    """Return what the mutator adds to the way of a cloud, against a relay, in the same runs."""
-    return bench_relay.measure(given.repeats, given.rounds or ROUNDS)
+    """Return what the mutator adds to the way of a message, against a relay, in the same runs."""
+    return bench_relay.measure(given.repeats, given.rounds or ROUNDS, given.before, given.payload or ())
 
 
 def pairs(given: argparse.Namespace) -> Part:
@@ -96,13 +96,20 @@ def report(given: argparse.Namespace) -> Part:
     return bench_summary.measure_report(given.drives * 2 // 3)
 
 
+def rig(given: argparse.Namespace) -> Part:
+    """Return what a rig of many sensors loses beside `mt live`, what is added, and what cores relations need."""
+    return bench_rig.measure([bench_rig.Setting(*run, given.seconds) for run in bench_rig.RUNS])
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Part]] = {
-    f.__name__: f for f in (mutations, images, transport, relay, pairs, summary, report)
+    f.__name__: f for f in (mutations, images, transport, relay, pairs, summary, report, rig)
 }
 #: Parts that a page is written of, and its name.
 PAGES: dict[str, tuple[str, Callable[[Path, Part, Part], None]]] = {
     "mutations": ("performance.md", bench_mutations.write_docs),
     "images": ("performance_images.md", bench_images.write_docs),
+    "rig": ("performance_rig.md", bench_rig_cost.write_docs),
+    "relay": ("performance_inline.md", bench_relay.write_docs),
 }
 
 
@@ -127,8 +134,12 @@ def main(argv: list[str] | None = None) -> None:
         metavar="WxH",
         help="of images; may be given again",
     )
+    parser.add_argument("--seconds", type=float, default=12.0, help="a turn of the rig (default %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
-    parser.add_argument("--docs", type=Path, metavar="DIR", help="write the pages of mutations and images measured")
+    names = [payload.name for payload in bench_relay.PAYLOADS]
+    parser.add_argument("--payload", action="append", choices=names, help="of the relay's runs; may be given again")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="checkout whose mutator takes its turn, too")
+    parser.add_argument("--docs", type=Path, metavar="DIR", help="write the pages of what is measured")
     given = parser.parse_args(argv)
     console, found = Console(width=None if sys.stdout.isatty() else 200), {"machine": machine()}
     console.print(", ".join(f"{name} {value}" for name, value in found["machine"].items()), highlight=False)
@@ -184,16 +195,20 @@ def _transport(part: Part) -> list[Table]:
 
 
 def _relay(part: Part) -> list[Table]:
-    title = f"way of a cloud, medians of {part['repeats']} runs of {part['rounds']} messages a way, {part['lost']} lost"
-    table = _table(title, "", "p50 ms", "p99 ms", "adds p50 ms", "adds p99 ms")
-    for way in bench_relay.WAYS:
-        added = [str(part.get(f"{way}_added_{q}_ms", "")) for q in GOALS]
-        table.add_row(way, *(str(part[f"{way}_{q}_ms"]) for q in GOALS), *added)
-    ratios = [f"{part[f'ratio_{q}']:.2f} (goal {goal})" for q, goal in GOALS.items()]
-    table.add_row(
-        "mutator to relay", *(f"{part[f'mutator_{q}_ms'] / part[f'relay_{q}_ms']:.2f}" for q in GOALS), *ratios
-    )
-    return [table]
+    tables = []
+    for name, rows in part["payloads"].items():
+        publish = (
+            f"; publish alone {rows['relay']['publish_p50_ms']:.2f} ms" if "publish_p50_ms" in rows["relay"] else ""
+        )
+        goals = ", ".join(f"{q} {goal:g}" for q, goal in bench_relay.GOALS.items())
+        title = (
+            f"{name}, {part['repeats']} x {part['rounds']} messages a way (goals {goals} times the relay's{publish})"
+        )
+        table = _table(title, *bench_relay.COLUMNS)
+        for row in bench_relay.cells(rows):
+            table.add_row(*row)
+        tables.append(table)
+    return tables
 
 
 def _pairs(part: Part) -> list[Table]:
@@ -218,6 +233,16 @@ def _pairs(part: Part) -> list[Table]:
     return [rate, stages]
 
 
+def _rig(part: Part) -> list[Table]:
+    runs = _table("a rig of many sensors beside mt live", *bench_rig_cost.RUN_COLUMNS)
+    for row in bench_rig_cost.run_cells(part):
+        runs.add_row(*row)
+    costs = _table(f"cores needed; the model was off by {bench_rig_cost.error(part):.0%}", *bench_rig_cost.COST_COLUMNS)
+    for row in bench_rig_cost.cost_cells(part):
+        costs.add_row(*row)
+    return [runs, costs]
+
+
 def _summary(part: Part, what: str = "summing up a relation that is violated in every drive") -> list[Table]:
     table = _table(f"{what} (goal {bench_summary.GOAL_S:g} s, {bench_summary.GOAL_MIB:g} MiB)", "", "")
     for name, value in part.items():
@@ -232,6 +257,7 @@ TABLES: dict[str, Callable[[Part], list[Table]]] = {
     "relay": _relay,
     "pairs": _pairs,
     "summary": _summary,
+    "rig": _rig,
     "report": partial(_summary, what="summary, tables and report of pairs"),
 }
 

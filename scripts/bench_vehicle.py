@@ -28,18 +28,17 @@ from typing import Any
 import numpy as np
 import yaml
 from bench import machine
+from bench_relay import GOALS, cloud_of, image_of
 
 from mt_nodes.base.environment import free_domains, ros_environment
 from mt_nodes.base.processes import Child, Process, wait_until
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.world.scene.drive import generate_drive
 
 WAYS = ("direct", "relay", "mutator", "inline")
-#: What is compared with the bare relay, and by how much it may be longer.
+#: What is compared with the bare relay.
 COMPARED = ("mutator", "inline")
-GOALS = {"p50": 1.25, "p99": 2.0}
 SENSORS = {"lidar": codec.POINT_CLOUD, "camera": codec.IMAGE}
 RELATIONS = {"lidar": "noise_outside_roi_1000", "camera": "brightness_raised_lane"}
 HZ, POINTS, SIZE = 10.0, 120_000, (720, 1280)
@@ -131,20 +130,8 @@ def _write_messages(place: Path) -> None:
     """Write a cloud and an image as serialized messages, and the transforms that the cloud's region needs."""
     bundle = next(iter(generate_drive(1)))
     dump_transforms(bundle.transforms, place / "transforms.yaml")
-    (place / "lidar.cdr").write_bytes(codec.encode_cloud(_cloud(bundle)))
-    rng = np.random.default_rng(7)
-    coarse = rng.integers(0, 230, (SIZE[0] // 8, SIZE[1] // 8, 3), dtype=np.uint8)
-    pixels = np.ascontiguousarray(coarse.repeat(8, axis=0).repeat(8, axis=1))
-    (place / "camera.cdr").write_bytes(codec.encode_image(Image("/camera", 0, "camera", pixels, "bgr8")))
-
-
-def _cloud(bundle: Bundle) -> Cloud:
-    """Return a cloud of :data:`POINTS` points with x, y, z and intensity, four bytes each."""
-    made = bundle.cloud()
-    points = np.empty(POINTS, [(name, "<f4") for name in ("x", "y", "z", "intensity")])
-    for name in points.dtype.names or ():
-        points[name] = np.resize(made.points[name], POINTS)
-    return Cloud(made.topic, 0, made.frame_id, points)
+    (place / "lidar.cdr").write_bytes(codec.encode_cloud(cloud_of(bundle, POINTS)))
+    (place / "camera.cdr").write_bytes(codec.encode_image(image_of(*SIZE)))
 
 
 def _argv(flow: Flow, place: Path, relation: str) -> tuple[str, ...]:

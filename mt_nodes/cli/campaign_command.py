@@ -134,6 +134,9 @@ def _costs(out: Path) -> Iterator[str]:
         kept = "" if evidence is None else f", {evidence:.2f} GB of evidence for 1,000 violated pairs"
         hours = f"{cost['seconds'] / 3600.0:.2f} worker hours, {cost['pairs_per_worker_hour']:,.0f} pairs an hour"
         yield f"cost of {name}: {hours}, {stored}{kept}"
+        for relation, row in cost.get("relations", {}).items():
+            if (of_it := row["evidence_gb_per_1000_violated"]) is not None:
+                yield f"evidence of {relation} in {name}: {of_it:.2f} GB for 1,000 violated pairs"
 
 
 def _print_next(out: Path) -> None:

@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also compare the running system with a config file of `mt live`",
     )
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="override a setting of --live-config")
+    parser.add_argument(
+        "--cost",
+        action="store_true",
+        help="also measure how many cores the relations of --live-config need, on messages of the running system",
+    )
     parser.add_argument("--vehicle", action="store_true", help="also check what keeps test traffic away from a vehicle")
     parser.add_argument("--no-probe", action="store_true", help="start no ROS nodes")
 
@@ -57,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.set and not args.live_config:
         raise UsageError("--set overrides a setting of --live-config FILE; give that, too")
+    if args.cost and not args.live_config:
+        raise UsageError("--cost measures the relations of --live-config FILE; give that, too")
     if (args.bag and not args.stack) or (args.write and not args.bag):
         raise UsageError("--bag goes with --stack, and --write with --bag")
     if args.clean:
@@ -69,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         from mt_nodes.cli.options import settings
         from mt_nodes.runs.live.checkup import check_live_config
 
-        findings += check_live_config(args.live_config, settings(args.set), os.environ)
+        findings += check_live_config(args.live_config, settings(args.set), os.environ, args.cost)
     if args.bag:
         findings += _first_look(args)
     if args.vehicle:

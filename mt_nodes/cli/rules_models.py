@@ -144,6 +144,8 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         "(default: where several readers read, the models themselves)"
     )
     add("--judge", action="append", default=[], metavar="NAME", help=judge)
+    sure = "with --model classifier: how sure it must be of a reading, 0 to 1 (default %(default)s)"
+    add("--least-sure", type=share, default=0.5, metavar="SHARE", help=sure)
     least = "share of yes votes below which an answer is rejected: marked, and in no suite (default %(default)s)"
     add("--least-agreement", type=share, default=0.5, metavar="SHARE", help=least)
 
@@ -186,7 +188,7 @@ def _built_in(args: argparse.Namespace, ontology: Ontology, models: bool) -> lis
 
     readers: dict[str, Reader] = {
         PARSER: ParserReader(ontology, args.strict),
-        CLASSIFIER: ClassifierReader(ontology, args.strict),
+        CLASSIFIER: ClassifierReader(ontology, args.strict, args.least_sure),
     }
     named = [reader for name, reader in readers.items() if name in args.model]
     return named or ([] if models else [readers[PARSER]])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,16 @@ class Cloud(SensorCloud):
                     self.points["x"], (len(self.points), 3), (self.points.strides[0], size), writeable=False
                 )
         return np.stack([self.points[name].astype(np.float64) for name in "xyz"], axis=1).reshape(-1, 3)
+
+    @cached_property
+    def reach_m(self) -> tuple[float, float]:
+        """The least and the greatest, over all points, of the largest absolute coordinate; NaN if any coordinate is."""
+        largest: npt.NDArray[Any] | None = None
+        for name in "xyz":
+            kind = np.result_type(self.points.dtype[name], np.float32)
+            away = np.abs(self.points[name], dtype=kind)
+            largest = away if largest is None else np.maximum(largest, away)
+        return (float(largest.min()), float(largest.max())) if largest is not None and len(largest) else (0.0, 0.0)
 
     @property
     def raw(self) -> Points:

@@ -107,6 +107,8 @@ class Effects:
         unchanged: why a message of a sensor that the mutation changes stays as it is, by topic.
         doubtful_depth: by image topic, where the change depends on a depth that is not known; boxes there are not
             demanded.
+        invented: why the follow-up does not show the source's instant, such as a video that goes on by itself: no pair
+            of outputs is compared then; empty: it does.
     """
 
     added: tuple[Volume, ...] = ()
@@ -122,6 +124,7 @@ class Effects:
     image_transforms: dict[str, Matrix] = field(default_factory=dict)
     unchanged: dict[str, str] = field(default_factory=dict)
     doubtful_depth: dict[str, DoubtfulDepth] = field(default_factory=dict)
+    invented: str = ""
 
     @property
     def mirrored(self) -> bool:
@@ -133,7 +136,7 @@ class Effects:
     def change_truth(self) -> bool:
         """Whether the follow-up shows other objects than the source, or shows them elsewhere."""
         moved = self.output_transform is not None or self.image_mirrored or bool(self.image_transforms)
-        return moved or bool(self.added or self.removed or self.occluded or self.image_boxes)
+        return moved or bool(self.added or self.removed or self.occluded or self.image_boxes or self.invented)
 
     def carry(self, frame_id: str, transforms: TransformTree) -> Matrix | None:
         """Return the 4×4 in this frame that takes the expected output to its new place; None where it stays.
@@ -171,6 +174,7 @@ class Effects:
                 **self.doubtful_depth,
                 **{t: own.joined(self.doubtful_depth.get(t)) for t, own in later.doubtful_depth.items()},
             },
+            self.invented or later.invented,
         )
 
     def beyond(self, baseline: Effects) -> Effects:
@@ -200,6 +204,8 @@ class Effects:
             boxes["unchanged"] = self.unchanged
         if self.doubtful_depth:
             boxes["doubtful_depth"] = {topic: mask.as_plain() for topic, mask in self.doubtful_depth.items()}
+        if self.invented:
+            boxes["invented"] = self.invented
         return {**boxes, "numbers": self.numbers} if self.numbers else boxes
 
     @classmethod
@@ -235,6 +241,7 @@ class Effects:
             },
             unchanged=dict(data.get("unchanged", {})),
             doubtful_depth={t: DoubtfulDepth.from_plain(m) for t, m in data.get("doubtful_depth", {}).items()},
+            invented=data.get("invented", ""),
         )
 
 

@@ -204,6 +204,13 @@ class Bundle:
         return replace(self, wires=wires, **NO_MESSAGES)
 
     @property
+    def apart(self) -> tuple[Bundle, tuple[Bundle, ...]]:
+        """The bundle without frames of no instant, and each of these as one of its own."""
+        own = set(map(id, self.loose))
+        rest = replace(self, wires=tuple(wire for wire in self.wires if id(wire) not in own), loose=())
+        return rest, tuple(Bundle(self.episode, self.index, wire.stamp_ns, wires=(wire,)) for wire in self.loose)
+
+    @property
     def known_clouds(self) -> tuple[Cloud, ...]:
         """All clouds of this instant, whether the stack takes them or not."""
         return (*self.clouds, *self.extra_clouds)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ from mt_nodes.data.verdict import Pair
 
 #: Topic of all that was known of frames, to the last digit.
 TRANSFORMS = "/mt/transforms"
+#: Topic of which frames belong to no instant (:attr:`Bundle.loose`), where there are any: rows of topic and stamp.
+BETWEEN = "/mt/between"
 #: Topic of how the intensities of LiDARs are read, by the first cloud of their episode.
 READINGS = "/mt/intensities"
 #: Topic of the names of radars' topics, where there are any: fields alone may not tell their clouds from a LiDAR's.
@@ -66,8 +68,8 @@ def write_evidence(
     Every known transform goes into ``/tf_static`` as it is at that instant, and to the last digit, which quaternions
     lose, into ``/mt/transforms`` (``std_msgs/String``, JSON rows parent, child, matrix); wrong ones that the follow-up
     arm was given into ``/mt/followup_transforms``. ``/mt/intensities`` says how intensities are read, ``/mt/radars``
-    which topics are radars', ``/mt/pair`` which pair it is. Messages are received at their stamps, those of ``sent``
-    when they went out.
+    which topics are radars', ``/mt/between`` which frames are of no instant, ``/mt/pair`` which pair it is. Messages
+    are received at their stamps, those of ``sent`` when they went out.
 
     Args:
         path: file to make; an existing one is replaced.
@@ -94,6 +96,9 @@ def write_evidence(
         if source.radars:
             radars = json.dumps([radar.topic for radar in source.radars])
             bag.write(bag.add(RADARS, codec.STRING, [STATIC_QOS]), stamp_ns, codec.encode_text(radars))
+        if source.loose:
+            rows = json.dumps([[wire.topic, wire.stamp_ns] for wire in source.loose])
+            bag.write(bag.add(BETWEEN, codec.STRING, [STATIC_QOS]), stamp_ns, codec.encode_text(rows))
         given = baseline or source
         _write_arm(bag, "source", [*_sensors(given, given.changed_topics(source)), *outputs.get("source", ())])
         _write_arm(bag, "followup", [*_sent(source, sent or ((0, followup),)), *outputs.get("followup", ())])
@@ -108,7 +113,15 @@ def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
     is not there is left out.
     """
     with BagReader(path) as bag:
-        found = {wire.topic: wire for wire in bag.wires()}
+        rows = list(bag.wires())
+    between = _between(rows)
+    found = {wire.topic: wire for wire in rows if not between(wire)}
+    placed = {_placed("source", topic): topic for topic in topics}
+    loose = tuple(
+        Wire(placed[row.topic], row.type, codec.header_stamp_ns(row.cdr) or 0, row.cdr)
+        for row in rows
+        if row.topic in placed and between(row)
+    )
     wires = [
         Wire(topic, row.type, codec.header_stamp_ns(row.cdr) or 0, row.cdr)
         for topic in topics
@@ -123,7 +136,8 @@ def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
     except (LookupError, TypeError, ValueError, MtError) as error:
         raise InfrastructureError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
     lists: dict[str, Any] = {part: tuple(messages) for part, messages in parts.items()}
-    return Bundle(pair.episode, pair.bundle or 0, wires[0].stamp_ns, transforms=tree, wires=tuple(wires), **lists)
+    lists |= {"wires": (*loose, *wires), "loose": loose}
+    return Bundle(pair.episode, pair.bundle or 0, wires[0].stamp_ns, transforms=tree, **lists)
 
 
 def read_evidence(path: Path, pair: Pair) -> EvidenceContents:
@@ -134,7 +148,11 @@ def read_evidence(path: Path, pair: Pair) -> EvidenceContents:
     """
     with BagReader(path) as bag:
         wires = list(bag.wires())
-    arms = {arm: [w for w in wires if w.topic.startswith(_placed(arm, ""))] for arm in ("source", "followup")}
+    between = _between(wires)
+    arms = {
+        arm: [w for w in wires if w.topic.startswith(_placed(arm, "")) and not between(w)]
+        for arm in ("source", "followup")
+    }
     try:
         tree = _tree(next(codec.decode(codec.STRING, w.cdr).data for w in wires if w.topic == TRANSFORMS))
         radars = _radars(wires)
@@ -154,6 +172,14 @@ def _bundle(pair: Pair, wires: Sequence[Wire], tree: TransformTree, radars: Coll
     lists: dict[str, Any] = {part: tuple(messages) for part, messages in parts.items()}
     stamp_ns = codec.header_stamp_ns(next(iter(first.values())).cdr) or 0
     return Bundle(pair.episode, pair.bundle or 0, stamp_ns, transforms=tree, wires=tuple(first.values()), **lists)
+
+
+def _between(wires: Iterable[Wire]) -> Callable[[Wire], bool]:
+    """Return what tells, of a message of either arm, whether it is a frame of no instant."""
+    texts = (codec.decode(codec.STRING, wire.cdr).data for wire in wires if wire.topic == BETWEEN)
+    rows = [(topic, stamp_ns) for text in texts for topic, stamp_ns in json.loads(text)]
+    known = {(_placed(arm, topic), stamp_ns) for arm in ("source", "followup") for topic, stamp_ns in rows}
+    return lambda wire: wire.type in DECODERS and (wire.topic, codec.header_stamp_ns(wire.cdr)) in known
 
 
 def _radars(wires: Iterable[Wire]) -> frozenset[str]:

@@ -133,7 +133,7 @@ class Engine:
                 return Judgement(Outcome.ERROR, reason=str(error))
 
         verdicts = [verdict_on(source, pair, judgement(judge)) for pair, judge in offer.pairs(source)]
-        if source.truth is None or offer.relation.role != "relation":
+        if source.truth is None or offer.relation.role != "relation" or effects.invented:
             return verdicts
         outputs = answers[0].output, answers[1].output
         return [with_truth(verdict, offer.relation, source, outputs, effects) for verdict in verdicts]
@@ -173,6 +173,8 @@ class Engine:
         for name, answer in (("source", source), ("follow-up", followup)):
             if nonsense := _nonsense(answer.output):
                 return Judgement(Outcome.ERROR, reason=f"the {name} output has {nonsense}")
+        if effects.invented:
+            return Judgement(Outcome.NOT_APPLICABLE, reason=effects.invented)
         if (unmet := unmet_condition(judge, bundle, source.output)) is not None:
             return Judgement(Outcome.NOT_APPLICABLE, reason=unmet)
         if followup.status is AnswerStatus.SILENT:

@@ -18,6 +18,7 @@ from mt_nodes.engine.series import NO_DIAGNOSTICS, FinalDiagnostics, Series
 
 #: Answers of so many former inputs must be alike in both arms before a stack that remembers is judged.
 MEMORY = 5
+INVENTED = "the follow-up arm has seen a video that a model invented, and may remember what never happened"
 DIFFERENT = f"the arms have not both answered each of the last {MEMORY} inputs, so they may remember differently"
 
 
@@ -32,10 +33,12 @@ class MemoryGuard:
     def __init__(self, engine: Engine, stateless: bool, in_lockstep: bool = False) -> None:
         self._engine, self._stateless, self._in_lockstep = engine, stateless, in_lockstep
         self._recent: deque[bool] = deque(maxlen=MEMORY)
+        self._invented = False
 
     def forget(self) -> None:
         """Begin anew: the arms have, too."""
         self._recent.clear()
+        self._invented = False
 
     def note_answers(self, source: Answer, followups: Sequence[Answer | None]) -> bool:
         """Take in an input and say whether both arms answered all of it."""
@@ -61,8 +64,12 @@ class MemoryGuard:
         if prepared.outcome is not None or prepared.derived is None or followup is None:
             outcome = prepared.outcome or Outcome.ERROR
             return self._engine.without_followup(prepared.offer, bundle, outcome, prepared.reason), None
-        if not (self.same_memory or failures((source, followup))):
+        failed = failures((source, followup))
+        if not (self.same_memory or failed):
             return self._engine.without_followup(prepared.offer, bundle, Outcome.SETTLING, DIFFERENT), None
+        invented, self._invented = self._invented, self._invented or bool(prepared.derived.effects.invented)
+        if invented and not (self._stateless or failed):
+            return self._engine.without_followup(prepared.offer, bundle, Outcome.SETTLING, INVENTED), None
         effects, sent = prepared.derived.effects, prepared.derived.followup.bundles
         case = ExecutedPair(prepared.offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
         return self._engine.judge(prepared.offer, bundle, (source, followup), effects), case

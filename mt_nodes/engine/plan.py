@@ -269,7 +269,7 @@ def realtime_nodes(
     """
     _check_realtime_nodes(request, stack)
     source, followup = domains
-    inputs, files = ",".join(_inputs(stack)), {"transforms": str(out / "transforms.yaml")}
+    inputs, files = ",".join(stack.sensor_topics), {"transforms": str(out / "transforms.yaml")}
     relation = request.relations[0]
     mutator = {"relation": relation, "input_topic": inputs, "output_topic": inputs, "sync_s": stack.sync_s, **files}
     monitor = {"relation": relation, "stack": str(out / "stack.yaml"), "followup_domain": followup, **files}
@@ -311,10 +311,5 @@ def _hosted(out: Path) -> tuple[str, ...]:
     return (*_node("callable_stack"), *files, *more)
 
 
-def _inputs(stack: Stack) -> list[str]:
-    """Return what a stack subscribes to, the leading topic first."""
-    return list(dict.fromkeys((stack.leading_topic, *(t for topics in stack.topics.values() for t in topics))))
-
-
 def _topics(stack: Stack) -> list[str]:
-    return [*_inputs(stack), *(row.topic for row in stack.published), "/clock", "/tf", "/tf_static"]
+    return [*stack.sensor_topics, *(row.topic for row in stack.published), "/clock", "/tf", "/tf_static"]

@@ -83,7 +83,7 @@ class _Collected:
         self.episode, self.first, self.stamp_ns = first.episode, first.index, first.stamp_ns
         #: Of which all of its bundles are, None: of more than one, or of one that begins here.
         self.scene = first.scene
-        self.failed = self.broken = self.nothing = ""
+        self.failed = self.broken = self.nothing = self.invented = ""
         self._stamps, self._changed = array("q"), array("b")
         self._arms = _Arm(check.reads), _Arm(check.reads)
         self._measured = {name: array("d") for name in check.measures}
@@ -149,8 +149,9 @@ class Series:
     def add(self, prepared: FollowupPlan, bundle: Bundle, answers: tuple[Answer, Answer]) -> None:
         """Take an instant in: what was sent, the bundle of the source, and the answers of both arms.
 
-        What comes after an instant at which the arms were settling is another stretch. A series in which a follow-up
-        was not what it should be is INVALID; one in which a plugin or a call of the stack failed is an ERROR.
+        What comes after an instant at which the arms were settling is another stretch. With what a model invented, a
+        series ends. A series in which a follow-up was not what it should be is INVALID; one in which a plugin or a call
+        of the stack failed is an ERROR.
         """
         offer, outcome = prepared.offer, prepared.outcome
         sent = outcome is None and answers[1].status in (AnswerStatus.ANSWERED, AnswerStatus.SILENT)
@@ -164,10 +165,11 @@ class Series:
             unmet, failed = _unmet(judge, bundle, answers[0])
             if failed := failures(answers) or (prepared.reason if outcome is Outcome.ERROR else failed):
                 collected.failed = collected.failed or f"bundle {bundle.index}: {failed}"
-            collected.nothing = unmet or prepared.reason or collected.nothing
+            collected.invented = collected.invented or (effects.invented if effects else "")
+            collected.nothing = unmet or collected.invented or prepared.reason or collected.nothing
             if judge.id in prepared.settling:
                 collected.cut()
-            elif not unmet:
+            elif not (unmet or collected.invented):
                 collected.add(bundle, answers, effects)
 
     def end(self, final_diagnostics: FinalDiagnostics = NO_DIAGNOSTICS) -> list[SeriesVerdict]:

@@ -51,8 +51,8 @@ class CallableStack(Node):
         self._failed = failed_calls.advertise(self, prefix) if report_errors else None
         self._host = CallableHost.make(stack)
         self._transforms = transforms
-        topics = [stack.leading_topic, *(t for names in stack.topics.values() for t in names)]
-        self._joiner = Joiner[Message](list(dict.fromkeys(topics)), round(stack.sync_s * 1e9)) if stack.joins else None
+        within_ns = round(stack.sync_s * 1e9)
+        self._joiner = Joiner[Message](stack.sensor_topics, within_ns) if stack.joins else None
         self._prefix = prefix
         self._outputs = {
             role: (adapter_of(role, row), self._advertise(prefix + row.topic, row.type))

@@ -2,8 +2,9 @@
 """Looks for a while at the graph of one ROS domain and prints what it saw as one JSON line; publishes nothing there.
 
 Started by ``mt doctor --live-config`` with what to look for as JSON: ``topics``; those of them that are to be heard
-(``hear``); what one of our instances would be given (``given``) with a file of profiles for it (``qos``); whether to
-ask for the clocks of other computers (``clocks``), which is for our own control domain only.
+(``hear``), and into which directory their last messages are to be written (``keep``); what one of our instances would
+be given (``given``) with a file of profiles for it (``qos``); whether to ask for the clocks of other computers
+(``clocks``), which is for our own control domain only.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import json
 import os
 import sys
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 
 EVERY_S = 0.1
 NAME = "mt_doctor"
+#: So many of the last messages of each topic are written where that is asked for.
+KEPT = 8
 
 
 def main() -> None:
@@ -44,13 +48,15 @@ def main() -> None:
 
 def look(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return who is there: ``nodes``, ``publishers`` and ``subscribers`` by topic, ``heard`` messages, ``clocks``."""
-    received: Counter[str] = Counter()
+    received: dict[str, Heard] = {}
     pings = ClockPings(node) if request.get("clocks") else None
     waiting = list(request.get("hear", ()))
     until_s = time.monotonic() + request["lasting_s"]
     while time.monotonic() < until_s:
         waiting = [topic for topic in waiting if not _tap(node, topic, received)]
         time.sleep(EVERY_S)
+    # What goes on to come while files are written belongs to other instants.
+    kept = [replace(heard, last=heard.last.copy()) for heard in received.values()] if "keep" in request else []
     names = [f"{space.rstrip('/')}/{name}" for name, space in node.get_node_names_and_namespaces()]
     publishers = {topic: node.get_publishers_info_by_topic(topic) for topic in request["topics"]}
     given = _given(request, publishers)
@@ -62,7 +68,8 @@ def look(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
             topic: [_subscriber(info, given.get(topic)) for info in rows if info.node_name != NAME]
             for topic, rows in subscribers.items()
         },
-        "heard": dict(received),
+        "heard": {topic: heard.count for topic, heard in received.items()},
+        "kept": [heard.written(Path(request["keep"])) for heard in kept],
         "clocks": pings.offsets() if pings else {},
     }
 
@@ -78,17 +85,41 @@ def _given(request: Mapping[str, Any], publishers: Mapping[str, Sequence[Any]]) 
     }
 
 
-def _tap(node: Node, topic: str, received_counts: Counter[str]) -> bool:
+@dataclass
+class Heard:
+    """What came on a topic: how much, when the first and the last of it, and the last itself."""
+
+    topic: str
+    type: str
+    count: int = 0
+    came_s: tuple[float, float] = (0.0, 0.0)
+    last: deque[bytes] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+    def take(self, data: bytes) -> None:
+        """Take a message in."""
+        now_s = time.monotonic()
+        self.came_s = (self.came_s[0] or now_s, now_s)
+        self.count += 1
+        self.last.append(data)
+
+    def written(self, directory: Path) -> dict[str, Any]:
+        """Write the last messages into files; return their names, topic, type and rate (Hz, 0 of less than two)."""
+        names = [f"{self.topic.strip('/').replace('/', '_')}_{number}.cdr" for number in range(len(self.last))]
+        for name, data in zip(names, self.last, strict=True):
+            (directory / name).write_bytes(data)
+        lasted_s = self.came_s[1] - self.came_s[0]
+        hz = (self.count - 1) / lasted_s if lasted_s else 0.0
+        return {"topic": self.topic, "type": self.type, "hz": hz, "files": names}
+
+
+def _tap(node: Node, topic: str, received: dict[str, Heard]) -> bool:
     """Count what comes on a topic, as soon as its type is known; say whether it is by now."""
     rows = node.get_publishers_info_by_topic(topic)
     if not rows or not available(rows[0].topic_type):
         return False
 
-    def received(data: bytes) -> None:
-        received_counts[topic] += 1
-
-    received_counts[topic] = 0
-    node.create_subscription(message_class(rows[0].topic_type), topic, received, qos.LIVE_TAP, raw=True)
+    heard = received[topic] = Heard(topic, rows[0].topic_type)
+    node.create_subscription(message_class(heard.type), topic, heard.take, qos.SENSOR_TAP, raw=True)
     return True
 
 

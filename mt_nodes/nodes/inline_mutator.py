@@ -62,6 +62,13 @@ class InlineMutator:
         index, self._count = self._count, self._count + 1
         try:
             bundle = self._pipeline.meet(self._reader.read(index, wires))
+            self._answer(bundle)
+            self._pipeline.foresee(bundle.episode, self._count, bundle)
+        except MtError as error:
+            self.failure = error
+
+    def _answer(self, bundle: Bundle) -> None:
+        try:
             derived = self._pipeline.derive(bundle)
             refused = _refused(bundle, derived)
             if not refused:
@@ -73,8 +80,6 @@ class InlineMutator:
             self._tell(bundle, outcome=Outcome.NOT_APPLICABLE.value, reason=str(why))
         except PluginError as error:
             self._tell(bundle, outcome=Outcome.ERROR.value, reason=str(error))
-        except MtError as error:
-            self.failure = error
 
     def _offer(self, bundle: Bundle, derived: DerivedFollowup) -> None:
         (_, sent) = derived.followup.bundles[0]

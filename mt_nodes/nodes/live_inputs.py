@@ -102,21 +102,28 @@ class LiveInput:
 
 
 class LiveInputs:
-    """Taps live topics best effort with depth 1, so that nobody who publishes them is ever held back.
+    """Taps live topics best effort, so that nobody who publishes them is ever held back.
 
     Types are those of their publishers. While nobody publishes a single topic it is taken for clouds, so that the tap
     is there when the first one comes.
     ``within_ns``: how far from the leading message's stamp the others' of its instant may be. ``take``: called with the
-    messages of each instant, the leading one first.
+    messages of each instant, the leading one first. ``profile``: of the taps, where they are to keep more.
     """
 
-    def __init__(self, node: Node, topics: Sequence[str], within_ns: int, take: Take) -> None:
-        self._node, self._take = node, take
+    def __init__(
+        self, node: Node, topics: Sequence[str], within_ns: int, take: Take, profile: QoSProfile = qos.LIVE_TAP
+    ) -> None:
+        self._node, self._take, self._profile = node, take, profile
         self.inputs = [LiveInput(topic) for topic in topics]
         self._joiner = Joiner[Wire](topics, within_ns) if len(topics) > 1 else None
         self.look()
         if self._joiner is None and not self.inputs[0].type:
             self._tap(self.inputs[0], codec.POINT_CLOUD)
+
+    @property
+    def passed_over(self) -> tuple[Wire, ...]:
+        """Messages between the last two instants that belong to neither: of a camera that is faster than the LiDAR."""
+        return () if self._joiner is None else self._joiner.passed_over
 
     def look(self) -> bool:
         """Look for publishers of topics that had none; tell whether all have one by now.
@@ -152,7 +159,7 @@ class LiveInputs:
             self._received(Wire(each.topic, type_name, codec.header_stamp_ns(data) or 0, data, came_s=came_s))
 
         each.tap = self._node.create_subscription(
-            message_class(type_name), each.topic, received, qos.LIVE_TAP, raw=True
+            message_class(type_name), each.topic, received, self._profile, raw=True
         )
 
     def _received(self, wire: Wire) -> None:
@@ -176,7 +183,7 @@ class InstantReader:
     radars: frozenset[str] | None = None
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
-    def read(self, index: int, wires: Sequence[Wire]) -> Bundle:
+    def read(self, index: int, wires: Sequence[Wire], episode: int = 0) -> Bundle:
         """Return the bundle of an instant, the leading sensor's message before the others'.
 
         Odometry and IMU messages go to the ego track; other types are passed along as they are.
@@ -189,7 +196,7 @@ class InstantReader:
             got = ", ".join(f"{wire.topic} ({wire.type})" for wire in wires) or "no message"
             raise UsageError(f"an instant: got {got}, expected one of {', '.join(codec.SENSOR_TYPES)}")
         return Bundle(
-            0,
+            episode,
             index,
             messages[0].stamp_ns,
             clouds=tuple(

@@ -33,7 +33,7 @@ from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
 from mt_nodes.nodes.live_control import LiveControl
 from mt_nodes.nodes.live_safety import LiveSafety
-from mt_nodes.nodes.live_taps import CLOCK, LOOK_EVERY_S, LiveTaps, LiveTopics, sensor_topics
+from mt_nodes.nodes.live_taps import CLOCK, LOOK_EVERY_S, LiveTaps, LiveTopics
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.ros_arm import RosArm
@@ -212,7 +212,7 @@ class _LiveSuite:
 
     def _open_arm(self, plan: ArmPlan, topics: dict[str, ReplayedTopic]) -> RosArm:
         run, domain = self._run, self._domains[plan.name]
-        required = frozenset((*sensor_topics(run.stack), *run.stack.needs))
+        required = frozenset((*run.stack.sensor_topics, *run.stack.needs))
         process = stack_process(run.stack, plan, domain, run.out, os.environ)
         process = self._safety.process(process, plan, domain, topics, required)
         profiles = {CLOCK: qos.CLOCK, **(load_overrides(Path(run.request.qos)) if run.request.qos else {})}

@@ -45,11 +45,6 @@ class Receives(Protocol):
         """Take in a message that is no sensor's."""
 
 
-def sensor_topics(stack: Stack) -> list[str]:
-    """Return what a stack is given by sensors, the leading topic first."""
-    return list(dict.fromkeys((stack.leading_topic, *(t for topics in stack.topics.values() for t in topics))))
-
-
 class LiveTopics:
     """Finds out how the inputs of a live stack are published.
 
@@ -136,7 +131,8 @@ class LiveTaps:
                 node.create_subscription(
                     message_class(codec.TF), topic, self._frame_received(static), profile, raw=True
                 )
-        self._inputs = LiveInputs(node, sensor_topics(stack), round(stack.sync_s * 1e9), self._received)
+        within_ns = round(stack.sync_s * 1e9)
+        self._inputs = LiveInputs(node, stack.sensor_topics, within_ns, self._received, qos.SENSOR_TAP)
         self._looking = node.create_timer(LOOK_EVERY_S, self._look)
 
     def _passing(self, row: ReplayedTopic) -> Callable[[bytes], None]:
@@ -175,8 +171,12 @@ class LiveTaps:
             self._looking.cancel()
 
     def _received(self, wires: Sequence[Wire]) -> None:
+        # A stack gets what is between two instants with the second of them, before it.
+        loose = self._inputs.passed_over
+        every = (*loose, *wires)
         try:
             bundle = self._reader.read(0, wires)
-            self._receiver.received(replace(bundle, transforms=self._frames.at(bundle.stamp_ns)))
+            transforms = self._frames.at(bundle.stamp_ns)
+            self._receiver.received(replace(bundle, transforms=transforms, wires=every, loose=loose))
         except MtError as error:
-            self._receiver.received(Bundle(0, 0, wires[0].stamp_ns, wires=tuple(wires)), str(error))
+            self._receiver.received(Bundle(0, 0, wires[0].stamp_ns, wires=every, loose=loose), str(error))

@@ -13,7 +13,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -133,7 +133,7 @@ class Mutator(ManagedNode):
         place = self._laps.place(wires[0].stamp_ns, time.monotonic())
         lap, index, relation = place.episode, place.index, self._turn(place.episode, place.index)
         try:
-            bundle = replace(self._reader.read(index, wires), episode=lap)
+            bundle = self._reader.read(index, wires, lap)
         except MtError as error:
             unread = Bundle(lap, index, wires[0].stamp_ns, wires=tuple(wires))
             self._ledger.report_unjudged(
@@ -142,7 +142,7 @@ class Mutator(ManagedNode):
             return
         self._pipelines[self._relation.id].meet(bundle)
         self._answer(OfferedInstant.now(relation, bundle))
-        self._ledger.then(self._pipelines[self._turn(lap, index + 1)].foresee, lap, index + 1)
+        self._ledger.then(self._pipelines[self._turn(lap, index + 1)].foresee, lap, index + 1, bundle)
 
     def _turn(self, lap: int, index: int) -> str:
         """Return the relation whose follow-up an instant gets: in each lap of a bag other frames are control."""

@@ -23,6 +23,8 @@ REPLAY = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 10)
 LATCHED = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 100)
 #: Taps on a live system: can never hold the publisher back.
 LIVE_TAP = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 1)
+#: The same where every message counts: so many may come while nobody takes one, be it for a fifth of a second.
+SENSOR_TAP = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 6)
 #: Taps of what a live system publishes in bursts (/tf) or in several messages at once: best effort as well.
 LIVE_BURSTS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 100)
 #: What a stack answers.

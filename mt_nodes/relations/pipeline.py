@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +13,10 @@ import numpy as np
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.plugins import name_errors, name_of, refuse_return
-from mt_nodes.base.seeds import generator, generator_on_demand
-from mt_nodes.data.cdr.codec import SENSOR_OF
+from mt_nodes.base.seeds import foreseeing, generator, generator_on_demand
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.frames_between import change_between, prove_between, refuse_loose
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.untouched import SENSORS, messages_of, unchanged, unmet_need, without_reason
 
@@ -103,10 +104,19 @@ class MutationPipeline:
         self._past = (*self._past, bundle)
         return current
 
-    def foresee(self, episode: int, index: int) -> None:
-        """Create the generators of an expected bundle in advance, so that it need not wait for them."""
-        keys = (self._key(episode, index, "0", step, 0) for step in range(len(self.mutations)))
-        self._foreseen = {key: generator(*key) for key in keys}
+    def foresee(self, episode: int, index: int, last: Bundle) -> None:
+        """Draw in advance what an expected bundle does not decide, so that it need not wait for that.
+
+        ``last``: the latest bundle of the source. A first step alone draws ahead: others get what it makes.
+        """
+        foreseen: dict[tuple[Any, ...], np.random.Generator] = {}
+        for step, mutation in enumerate(self.mutations):
+            key = self._key(episode, index, "0", step, 0)
+            foreseen[key] = rng = foreseeing(key)
+            if step == 0:
+                with name_errors(mutation, "foresee"), suppress(NotApplicable):  # ``draw`` says why
+                    rng.ahead = mutation.foresee(generator(*key), last)
+        self._foreseen = foreseen
 
     def derive(self, bundle: Bundle, draw_number: str | int = "0", first: int | None = None) -> DerivedFollowup:
         """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.
@@ -208,7 +218,8 @@ class MutationPipeline:
                 drawn = draw(step, part, source)
                 with name_errors(mutation, "apply"):
                     followup = mutation.apply(source, drawn)
-                refuse_return(mutation, "apply", followup, Followup)
+                    refuse_return(mutation, "apply", followup, Followup)
+                    followup = change_between(mutation, source, followup, drawn)
                 sent += [(delay_ns + more_ns, b) for more_ns, b in followup.bundles]
                 effects = effects.merged(followup.effects) if part == 0 else effects
                 if broken := proof(step, source, followup, drawn):
@@ -220,6 +231,7 @@ class MutationPipeline:
         mutation = self.mutations[step]
         with name_errors(mutation, "guarantee"):
             broken = mutation.guarantee(source, followup, drawn)
+            broken = broken or prove_between(mutation, source, followup, drawn)
         refuse_return(mutation, "guarantee", broken, str, type(None))
         if broken is None and mutation.joint and followup.bundles:
             broken = without_reason(source, followup.first, mutation.changes, followup.effects.unchanged) or None
@@ -262,22 +274,6 @@ class MutationPipeline:
 
     def _names(self) -> str:
         return " + ".join(name_of(type(m)) for m in self.mutations) or "no mutation"
-
-
-def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
-    """Refuse a bundle with unsynchronised frames of a sensor that the mutation changes: they would pass unchanged.
-
-    Raises NotApplicable: naming the topic and its time offset.
-    """
-    if mutation.role == "control":
-        return
-    for wire in bundle.loose:
-        if ("radar" if wire.topic in bundle.radar_topics else SENSOR_OF.get(wire.type)) in mutation.changes:
-            off_ms = (wire.stamp_ns - bundle.stamp_ns) / 1e6
-            raise NotApplicable(
-                f"{wire.topic}: a frame {off_ms:+.0f} ms off the leading sensor's is of no instant of that and would "
-                "pass as it is"
-            )
 
 
 def _of_all(effects: Effects, source: Bundle, sent: Sequence[tuple[int, Bundle]]) -> Effects:

@@ -25,7 +25,7 @@ from mt_nodes.rules.model_queries import Asker, whole
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import LONGEST, Reading, read_rule
 from mt_nodes.rules.prompts import Prompts
-from mt_nodes.rules.rule_classifier import trained
+from mt_nodes.rules.rule_classifier import LEAST_SURE, trained
 from mt_nodes.rules.rule_sets import Rule
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
@@ -176,14 +176,19 @@ class ParserReader:
 
 @dataclass(frozen=True)
 class ClassifierReader:
-    """The classifier of rules, which learns at the first rule; ``strict`` as in :class:`ParserReader`."""
+    """The classifier of rules, which learns at the first rule; ``strict`` as in :class:`ParserReader`.
+
+    ``least_sure``: how sure it must be, 0 to 1; of what it is less sure of there is no reading.
+    """
 
     ontology: Ontology
     strict: bool = False
+    least_sure: float = LEAST_SURE
 
     def read(self, rule: Rule) -> CandidateReading:
         """Return its reading of a rule."""
-        return CandidateReading(CLASSIFIER, trained(self.ontology).read(rule.text, rule.id, self.strict))
+        reading = trained(self.ontology).read(rule.text, rule.id, self.strict, self.least_sure)
+        return CandidateReading(CLASSIFIER, reading)
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,11 @@ class Stack:
         """Topic of the sensor that bundles follow, the first of its role."""
         return self.topics[self.leading_input][0]
 
+    @property
+    def sensor_topics(self) -> list[str]:
+        """Return the topics that sensors publish for it, the leading one first."""
+        return list(dict.fromkeys((self.leading_topic, *(t for topics in self.topics.values() for t in topics))))
+
 
 def load_stack(name: str, settings: Mapping[str, Any] | None = None) -> Stack:
     """Read a shipped stack by name, or the user's own file by path; a Python file is a driver of the closed loop.

@@ -27,15 +27,17 @@ M = TypeVar("M", bound=StampedMessage)
 class Joiner(Generic[M]):
     """Yields an instant as soon as every topic has a message near enough to the leading one's.
 
-    The nearest message is used, and each once; older ones are dropped. Of two with one stamp the later one counts. If a
-    leading stamp goes back by more than the bound, all waiting messages are dropped: a new episode begins. Two messages
-    of one topic must be further apart than twice the bound, else it would be chance which one is used.
+    The nearest message is used, and each once; older ones are passed over. Of two with one stamp the later one counts.
+    If a leading stamp goes back by more than the bound, all waiting messages are dropped: a new episode begins. Two
+    messages of one topic must be further apart than twice the bound, else it would be chance which one is used.
     ``topics``: the leading one first. ``within_ns``: largest difference from the leading message's stamp.
     """
 
     def __init__(self, topics: Sequence[str], within_ns: int) -> None:
         self._lead, self._within_ns = topics[0], within_ns
         self._waiting: dict[str, dict[int, M]] = {topic: {} for topic in topics}
+        #: Messages that came before those of the last instant and belong to none, in the order of their stamps.
+        self.passed_over: tuple[M, ...] = ()
 
     def take(self, topic: str, message: M) -> dict[str, M] | None:
         """Take a message; return the instant that it completes, by topic, or None."""
@@ -49,9 +51,10 @@ class Joiner(Generic[M]):
         instants = (self._instant(stamp_ns) for stamp_ns in sorted(self._waiting[self._lead]))
         instant = next((found for found in instants if found is not None), None)
         if instant is not None:
-            for name, used in instant.items():
-                for stamp_ns in [s for s in self._waiting[name] if s <= used.stamp_ns]:
-                    del self._waiting[name][stamp_ns]
+            rows = [(self._waiting[topic], used) for topic, used in instant.items()]
+            taken = [(row.pop(s), used) for row, used in rows for s in sorted(row) if s <= used.stamp_ns]
+            over = (message for message, used in taken if message is not used)
+            self.passed_over = tuple(sorted(over, key=lambda message: message.stamp_ns))
         return instant
 
     def _instant(self, lead_ns: int) -> dict[str, M] | None:

@@ -21,7 +21,7 @@ from made_images import street_in  # noqa: E402
 
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, PluginError, UsageError  # noqa: E402
 from mt_nodes.cli.main import main as mt  # noqa: E402
-from mt_nodes.data.bags.bundles import write_bundles  # noqa: E402
+from mt_nodes.data.bags.bundles import BagSource, write_bundles  # noqa: E402
 from mt_nodes.data.images.codecs import decode  # noqa: E402
 from mt_nodes.data.messages import Bundle  # noqa: E402
 from mt_nodes.relations.mutations.camera.diffusion_edit import Edited, ImageInpainted, ImageInstructed  # noqa: E402
@@ -209,10 +209,67 @@ def test_a_video_model_edits_a_recording_clip_by_clip(
     assert lengths == [4, 4]
 
 
+@pytest.fixture(scope="module")
+def inventing(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Stable Video Diffusion with random weights."""
+    torch.manual_seed(0)
+    unet = diffusers.UNetSpatioTemporalConditionModel(
+        block_out_channels=(32, 64), layers_per_block=1, sample_size=32, in_channels=8, out_channels=4,
+        down_block_types=("CrossAttnDownBlockSpatioTemporal", "DownBlockSpatioTemporal"),
+        up_block_types=("UpBlockSpatioTemporal", "CrossAttnUpBlockSpatioTemporal"), cross_attention_dim=HIDDEN,
+        num_attention_heads=8, projection_class_embeddings_input_dim=96, addition_time_embed_dim=32,
+    )  # fmt: skip
+    vae = diffusers.AutoencoderKLTemporalDecoder(
+        block_out_channels=(32, 64), layers_per_block=1, down_block_types=("DownEncoderBlock2D",) * 2
+    )
+    encoder = transformers.CLIPVisionModelWithProjection(
+        transformers.CLIPVisionConfig(
+            hidden_size=HIDDEN, projection_dim=HIDDEN, num_hidden_layers=2, num_attention_heads=4, intermediate_size=37,
+            image_size=224, patch_size=32,
+        )
+    )  # fmt: skip
+    scheduler = diffusers.EulerDiscreteScheduler(
+        prediction_type="v_prediction", sigma_max=700.0, sigma_min=0.002, timestep_type="continuous",
+        timestep_spacing="leading", use_karras_sigmas=True,
+    )  # fmt: skip
+    directory = tmp_path_factory.mktemp("invent") / "model"
+    diffusers.StableVideoDiffusionPipeline(
+        vae=vae, image_encoder=encoder, unet=unet, scheduler=scheduler,
+        feature_extractor=transformers.CLIPImageProcessor(),
+    ).save_pretrained(directory)  # fmt: skip
+    return str(directory)
+
+
+def test_a_video_of_one_edited_picture_is_judged_by_that_picture_alone(
+    instructed: str, inventing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bag, cache = str(tmp_path / "bag"), tmp_path / "cache"
+    write_bundles(Path(bag), generate_drive(7, camera=CameraSensor(width=128, height=96)))
+    given = {"model": instructed, "video": inventing, "steps": 2, "size_px": 128, "device": "cpu", "cache": str(cache)}
+    words = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+    made = ["models", "edit-video", bag, *words, "--frames", "5", "--keep", "4"]
+    assert mt(made) == 2 and "first picture differs from the edited one" in capsys.readouterr().err
+    assert mt([*made, "--overlap", "1"]) == 2 and "--overlap: not taken with" in capsys.readouterr().err
+    assert mt([*made, "--begins-within", "1"]) == 0 and "7 images made" in capsys.readouterr().out
+    edits, shown = small(ImageInstructed, instructed, cache, video=inventing), []
+    pipeline = MutationPipeline([replace(edits, size_px=128)], 7, "edited")
+    with BagSource(Path(bag), {}) as source:
+        made_of = [(bundle, pipeline.derive(bundle)) for bundle in source]
+    plain = MutationPipeline([replace(edits, size_px=128, video="", when_missing="refuse")], 7, "edited")
+    for bundle, derived_one in made_of:
+        assert derived_one.broken is None
+        shown.append(bool(derived_one.effects.invented))
+        if not shown[-1]:
+            assert (pixels(plain.derive(bundle)) == pixels(derived_one)).all(), "the edit itself"
+    assert shown == [False, True, True, True, False, True, True]
+
+
 def test_kinds_of_models_are_told_apart(video: str, instructed: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="which edits videos; expected one that edits by instruction"):
         derived(small(ImageInstructed, video, tmp_path))
     request = small(ImageInstructed, instructed, tmp_path).request()
+    with pytest.raises(UsageError, match="which edits by instruction; expected one that makes a video of one picture"):
+        diffusion.invent_clip(request, np.zeros((96, 96, 3), np.uint8), 2, 10, None)
     with pytest.raises(UsageError, match="which edits by instruction; expected one that edits videos"):
         diffusion.edit_clip(request, [np.zeros((96, 96, 3), np.uint8)] * 2)
 

@@ -85,10 +85,32 @@ def test_other_threads_are_counted_by_themselves(bench_pairs: Any) -> None:
     assert set(watch.main) == {"main", "done", "given"}
 
 
-def test_ratios_are_of_what_is_added(bench_relay: Any) -> None:
-    found = bench_relay._figures({"direct": [1.0, 1.0], "relay": [3.0, 3.0, None], "mutator": [4.0, 4.0]})
-    assert (found["relay_added_p50_ms"], found["mutator_added_p50_ms"]) == (2.0, 3.0)
-    assert found["ratio_p50"] == found["ratio_p99"] == 1.5
+def test_ratios_are_of_what_is_added(bench_relay: Any, tmp_path: Path) -> None:
+    times = {
+        "direct": [1.0, 1.0],
+        "relay": [3.0, 3.0, None],
+        "copy": [3.2, 3.2],
+        "noise": [4.0, 4.0],
+        "fog": [3.4, 3.4],
+    }
+    rows = bench_relay.figures(times, [0.5, 0.7])
+    assert (rows["relay"]["added_p50_ms"], rows["noise"]["added_p50_ms"]) == (2.0, 3.0)
+    assert rows["noise"]["ratio_p50"] == rows["noise"]["ratio_p99"] == 1.5
+    assert rows["relay"]["lost"] == 1 and rows["relay"]["publish_p50_ms"] == pytest.approx(0.6)
+    goals = {cells[0]: cells[-2] for cells in bench_relay.cells(rows)}
+    assert goals["noise"] == "missed: p50" and goals["fog"] == "met" and goals["bare relay"] == ""
+    machine = {"cpu": "a cpu", "cores": 2, "load_1min": 1.0, "python": "3", "numpy": "2"}
+    part = {"repeats": 1, "rounds": 2, "payloads": {"cloud of 2 MB": rows}}
+    bench_relay.write_docs(tmp_path / "page.md", machine, part)
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    figures = page.partition("## Where")[0]
+    lines = [line.count("|") for line in figures.splitlines() if line.startswith("|")]
+    assert set(lines) == {len(bench_relay.COLUMNS) + 1} and "0.60 ms" in page and "a cpu" in page
+
+
+def test_a_way_by_which_nothing_came_is_no_figure(bench_relay: Any) -> None:
+    with pytest.raises(SystemExit, match="no message came by way of fog"):
+        bench_relay.figures({"direct": [1.0], "relay": [2.0], "fog": [None]})
 
 
 @pytest.fixture
@@ -253,7 +275,7 @@ def measured(place: Path, *words: str) -> tuple[dict[str, Any], str]:
 
 
 #: Parts whose figures mean something only when nothing else runs.
-ALONE = ("transport", "relay")
+ALONE = ("transport", "relay", "rig")
 
 
 @pytest.mark.long
@@ -289,8 +311,32 @@ def test_a_tiny_run_of_every_part_but_those(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.long
 @pytest.mark.alone  # what the mutator adds to the bare way is told by two messages
-def test_a_tiny_run_of_transport_and_relay(tmp_path: Path) -> None:
+def test_a_tiny_run_of_transport_relay_and_rig(tmp_path: Path) -> None:
     parts = [word for part in ALONE for word in ("--only", part)]
-    found, said = measured(tmp_path, *parts, "--repeats", "1", "--rounds", "2")
-    assert found["relay"]["lost"] == 0 and found["relay"]["mutator_p50_ms"] > found["relay"]["direct_p50_ms"]
-    assert "goal 1.25" in said
+    words = ("--repeats", "1", "--rounds", "2", "--seconds", "4", "--docs", str(tmp_path))
+    found, said = measured(tmp_path, *parts, *words)
+    assert (tmp_path / "performance_inline.md").exists() and "p50 1.2" in said and "floor" in said
+    for rows in found["relay"]["payloads"].values():
+        assert all(row["lost"] == 0 for row in rows.values())
+        assert all(row["added_p50_ms"] > 0 for way, row in rows.items() if way != "direct")
+    for run in found["rig"]["runs"]:
+        control, tested = run["turns"]["identity"], run["turns"][f"rig_{run['relation']}"]
+        assert control["instants"] > 0 < tested["instants"] and control["topics"].keys() == tested["topics"].keys()
+        assert all(row["sent"] > 0 and row["changed"] == 0 for row in control["topics"].values())
+    assert "| rain |" in (tmp_path / "performance_rig.md").read_text(encoding="utf-8")
+
+
+def test_a_rig_of_which_not_all_was_tested_misses_its_goal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import bench_rig_cost
+
+    def part(lost: int, p99_ms: float, skipped: int) -> dict[str, Any]:
+        outcomes = {"HOLDS": 100 - skipped, "SKIPPED": skipped}
+        topics = {"/s/lidar/points": {"lost": lost, "added_p99_ms": p99_ms}}
+        turn = {"topics": topics, "instants": 100, "outcomes": outcomes}
+        return {"runs": [{"relation": "r", "turns": {"rig_r": turn}, "asked_hz": {"/s/lidar/points": 10.0}}]}
+
+    assert list(bench_rig_cost.goals(part(0, 99.0, 0))) == ["r at 10 Hz met (100 of 100 tested, 0 lost, 99 of 100 ms)"]
+    assert all(
+        "missed" in next(bench_rig_cost.goals(part(*figures))) for figures in ((1, 9, 0), (0, 101, 0), (0, 9, 1))
+    )

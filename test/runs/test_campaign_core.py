@@ -140,6 +140,11 @@ def test_what_each_cell_cost_is_told(whole: Path) -> None:
         rate = cost["evidence_gb_per_1000_violated"]
         violated = summary["outcomes"].get("VIOLATED", 0)
         assert cost["violated"] == violated and (rate is None) == (violated == 0)
+        for relation, row in summary["relations"].items():
+            of_it = cost["relations"][relation]
+            assert of_it["violated"] == row["violated"] and of_it["pairs"] == sum(row["outcomes"].values())
+            assert (of_it["evidence_bytes"] > 0) == (row["violated"] > 0)
+        assert sum(row["evidence_bytes"] for row in cost["relations"].values()) <= evidence
 
 
 def test_the_campaign_sums_up_its_cells(whole: Path) -> None:

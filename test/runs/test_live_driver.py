@@ -20,6 +20,7 @@ from mutations_for_tests import Echo, Shuffle
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.process_clock import process_time_s
+from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import NO_MESSAGES, Bundle, Cloud, Wire
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
@@ -278,6 +279,48 @@ def test_a_followup_that_is_not_ready_in_time_leaves_its_place_to_the_source(tim
     assert any("over budget: made in" in v.judgement.reason and "delay_s is 0.1" in v.judgement.reason for v in late)
     assert len(kept.lines) == live.owed()
     assert "points_permuted" in {v.pair.relation for v in kept.lines.values()}, "its turn ends all the same"
+
+
+def test_of_more_than_can_be_made_as_much_is_tested_as_there_is_time_for(time: VirtualTime) -> None:
+    """A follow-up takes 2.5 periods: what cannot be in time is not begun, or all would be late and none tested."""
+    turn = Segments(settle_bundles=1, test_bundles=60)
+    live = Simulation(time, suite(relation("a", Slow())), config={"segments": turn, "delay_s": 0.4})
+    coming = arriving(drive(130))
+
+    def come() -> None:
+        while coming and BEGAN_S + coming[0][0] <= time.now_s + 1e-9:
+            live.driver.received(coming.pop(0)[1])
+        live.driver.line.send_due()
+
+    def meanwhile() -> None:
+        for _ in range(25):
+            time.now_s += 0.01
+            come()
+
+    LINES.append(meanwhile)
+    while coming or live.driver.busy:
+        come()
+        live.driver.step()
+        time.now_s += TICK_S
+    outcomes = Counter(v.outcome.value for v in live.recorder.lines.values() if v.pair.relation == "a")
+    assert outcomes["HOLDS"] >= 20 and outcomes["HOLDS"] + outcomes["SKIPPED"] == 60, "one in 2.5 can be made"
+    assert len(live.recorder.lines) == live.owed()
+    assert len(live.arms[1].sent) == 130, "the shadow misses nothing"
+
+
+def test_a_frame_of_no_instant_goes_out_by_itself_as_long_after_it_came_as_the_others(time: VirtualTime) -> None:
+    live = Simulation(time, config={"segments": TURNS, "delay_s": 0.1})
+    rows = []
+    for at_s, bundle in arriving(drive(12)):
+        frame = Wire("/camera", codec.IMAGE, bundle.stamp_ns - 60_000_000, b"a frame", came_s=at_s - 0.06)
+        own = Wire("/lidar", codec.POINT_CLOUD, bundle.stamp_ns, b"a cloud", came_s=at_s)
+        rows.append((at_s, replace(bundle, wires=(frame, own), loose=(frame,))))
+    live.play(rows)
+    alone, whole = live.arms[1].passed, live.arms[1].sent
+    assert len(alone) == len(whole) == 12
+    assert all(not sent.bundle.loose and not any(w.topic == "/camera" for w in sent.bundle.wires) for sent in whole)
+    early_s = [b.at_s - a.at_s for a, b in zip(alone, whole, strict=True)]
+    assert max(early_s) == pytest.approx(0.06, abs=TICK_S + 0.001) == min(early_s)
 
 
 def test_a_pause_of_the_input_begins_an_episode_and_settles_anew(time: VirtualTime) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mt_nodes.cli.main import main
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule
-from mt_nodes.rules.rule_classifier import Example, RuleClassifier, examples_of, trained
+from mt_nodes.rules.rule_classifier import LEAST_SURE, Example, RuleClassifier, Triple, examples_of, trained
 from mt_nodes.rules.rule_sets import Rule, RuleSet
 from mt_nodes.rules.statement_binding import bind_all
 
@@ -41,6 +41,27 @@ def test_it_says_nothing_of_rules_that_no_drive_can_show() -> None:
     for text in ("Seat belts must be worn on every seat.", "Your tyres need enough tread.", "", "\u4e00", "x" * 3000):
         reading = trained(ONTOLOGY).read(text)
         assert not reading.statements and reading.why
+
+
+CLEAR, STRANGE = "Slow down when a deer is on the road.", "A zebra of lorries halts the ball of the tram at its sign."
+
+
+def test_what_it_is_not_sure_of_it_does_not_read_and_says_what_it_guessed() -> None:
+    reader = trained(ONTOLOGY)
+    sure = {text: reader.choose(text).sure for text in (CLEAR, STRANGE)}
+    assert 0.8 < sure[CLEAR] < 1.0 and 0.0 < sure[STRANGE] < LEAST_SURE
+    assert reader.read(CLEAR, least_sure=0.8).statements and reader.read(STRANGE).statements
+    unsure = reader.read(STRANGE, least_sure=LEAST_SURE)
+    guess = reader.choose(STRANGE)
+    assert not unsure.statements
+    assert unsure.why == (
+        f"the classifier guesses '{guess.road} {guess.element} {guess.behaviour}', sure {guess.sure:.2f}, least 0.5"
+    )
+
+
+def test_it_is_the_surer_the_more_each_part_leads() -> None:
+    sure = [Triple("any_road", "deer", "stop", leads).sure for leads in ((0, 0, 0), (3, 3, 3), (9, 3, 3), (9, 9, 9))]
+    assert sure == sorted(sure) and 0.0 < sure[0] < 0.05 and sure[-1] > 0.9
 
 
 @settings(max_examples=30, deadline=None)
@@ -76,3 +97,5 @@ def test_the_command_names_which_reader_read_a_rule(tmp_path: Path, capsys: pyte
     assert main(["rules", "extract", str(rules), "--model", "parser", "--model", "classifier"]) == 0
     out = capsys.readouterr().out
     assert "town-1   parser" in out and "town-2   classifier" in out and "0 without a relation" in out
+    assert main(["rules", "extract", str(rules), "--model", "classifier", "--least-sure", "1"]) == 3
+    assert "least 1" in capsys.readouterr().out

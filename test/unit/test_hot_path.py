@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,21 @@ from shapely import box
 from mt_nodes.base.environment import MALLOC_SETTINGS
 from mt_nodes.data.association import covered
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.point_fields import fields_of
-from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.cdr.outgoing import unwritten_pixels
+from mt_nodes.data.cdr.point_fields import fields_of, pixel_layout
+from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
+from mt_nodes.relations.mutations.camera.image_tones import BrightnessChanged
 from mt_nodes.relations.mutations.lidar.added_points import with_added
+from mt_nodes.relations.mutations.lidar.each_cloud import without
 from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
-from mt_nodes.relations.mutations.lidar.placement import write_points
+from mt_nodes.relations.mutations.lidar.placement import empty_returns, write_points
+from mt_nodes.relations.mutations.lidar.rays import returns
+from mt_nodes.relations.mutations.lidar.scatter_ahead import ScatterAhead
+from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.stacks.callable_host import as_points
+from mt_nodes.world.camera.light import byte_translation
 
 
 def plainly_encoded(cloud: Cloud) -> bytes:
@@ -83,6 +91,84 @@ def test_inserted_points_copy_the_point_before(layout: str, count: int) -> None:
     for name in kept:
         assert new.points[name].tobytes() == old.points[name][order].tobytes(), name
     assert mutation.guarantee(bundle, mutation.apply(bundle, draw), draw) is None
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_cloud_is_written_into_its_message(layout: str) -> None:
+    """Once: whoever has the message keeps it, whatever is encoded later."""
+    cloud = made_cloud(layout, 60)
+    at = np.array([0, 7, 60])
+    new = with_added(cloud, at, np.ones((3, 3)), None)
+    first = codec.encode_cloud(new)
+    again = codec.encode_cloud(replace(new, stamp_ns=new.stamp_ns + 1, is_dense=not new.is_dense))
+    part = codec.encode_cloud(replace(new, points=new.points[:-1]))
+    assert first == plainly_encoded(new) and again != first
+    for message, data in ((first, new.points), (again, new.points), (part, new.points[:-1])):
+        head = len(message) - 1 - data.nbytes
+        assert message[head:-1] == data.tobytes()
+        shared = np.shares_memory(np.frombuffer(message, np.uint8), new.points)
+        assert shared == (message is first), "the first one alone was written in place"
+
+
+@pytest.mark.parametrize("frame_id", ["", "a", "abc", "abcd", "sensör"])
+def test_the_room_for_a_head_is_right_for_any_name(frame_id: str) -> None:
+    cloud = replace(made_cloud(count=60), frame_id=frame_id)
+    assert is_in_place(codec.encode_cloud(new := without(cloud, np.array([1]))), new.points)
+    image = Image("/camera", 5, frame_id, np.zeros((20, 20), np.uint8), "mono8")
+    image = replace(image, pixels=unwritten_pixels(image))
+    assert is_in_place(codec.encode_image(image), image.pixels)
+
+
+def is_in_place(message: bytes, data: np.ndarray[Any, Any]) -> bool:
+    return np.shares_memory(np.frombuffer(message, np.uint8), data)
+
+
+@pytest.mark.parametrize("encoding", ["bgr8", "rgb8", "mono8", "bgra8", "mono16"])
+def test_a_picture_is_written_into_its_message(encoding: str) -> None:
+    """Where bytes are mapped by a table; the same bytes as where they are copied."""
+    sample, channels = pixel_layout(encoding, "")
+    shape = (40, 60) if channels == 1 else (40, 60, channels)
+    pixels = np.random.default_rng(1).integers(0, np.iinfo(sample).max, shape).astype(sample)
+    image = Image("/camera", 5, "camera", pixels, encoding)
+    [(_, sent)] = BrightnessChanged(offset=0.1).apply(Bundle(0, 0, 5, images=(image,)), {}).bundles
+    [new] = sent.images
+    plain = replace(new, pixels=new.pixels.copy())
+    first, again = codec.encode_image(new), codec.encode_image(replace(new, stamp_ns=9))
+    assert first == codec.encode_image(plain) and again == codec.encode_image(replace(plain, stamp_ns=9))
+    in_place = np.shares_memory(np.frombuffer(first, np.uint8), new.pixels)
+    assert in_place == (encoding in ("bgr8", "rgb8", "mono8") and byte_translation() is not None)
+
+
+def test_part_of_a_cloud_does_not_take_its_message() -> None:
+    new = with_added(made_cloud(count=60), np.array([3]), np.ones((1, 3)), None)
+    turned = replace(new, points=new.points[::-1])
+    assert codec.encode_cloud(turned) == plainly_encoded(turned)
+    assert codec.encode_cloud(new) == plainly_encoded(new)
+
+
+@given(
+    size=st.integers(1, 3000), count=st.integers(1, 1500), seed=st.integers(0, 99), layout=st.sampled_from([*LAYOUTS])
+)
+def test_points_that_were_drawn_ahead_are_the_same(size: int, count: int, seed: int, layout: str) -> None:
+    """Of another cloud than that which they were drawn for, with other heights and as many points as it likes."""
+    mutation, last = NoiseOutsideRoi(points=count), made_bundle(made_cloud(layout, 40))
+    bundle = made_bundle(made_cloud(layout, size))
+    plain, ahead = (MutationPipeline([mutation], seed, "r") for _ in range(2))
+    ahead.foresee(bundle.episode, bundle.index, last)
+    [foreseen] = ahead._foreseen.values()
+    assert foreseen.ahead is not None
+    [expected], [found] = (p.derive(bundle).draws for p in (plain, ahead))
+    assert foreseen.ahead is None, "it was used, or found not to fit"
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        assert value.tobytes() == found[name].tobytes() and value.dtype == found[name].dtype, name
+
+
+def test_rows_that_numpy_would_draw_again_are_drawn_by_numpy() -> None:
+    """Of words at the brink of Lemire's rule, and of one place alone, which takes no word."""
+    ahead = ScatterAhead(np.random.default_rng(0), None, None, np.array([0, 5, 2**31], np.uint64), *[np.empty(0)] * 3)  # type: ignore[arg-type]
+    assert ahead.rows(3) is None and ahead.rows(1) is None
+    assert ahead.rows(2**16).tolist() == [0, 0, 2**15]  # type: ignore[union-attr]
 
 
 @given(size=st.integers(1, 80), rows=st.lists(st.integers(0, 80), max_size=20), layout=st.sampled_from(list(LAYOUTS)))
@@ -145,7 +231,6 @@ def test_a_followup_is_recorded_after_it_was_sent() -> None:
     from mt_nodes.engine.lockstep import Lockstep
     from mt_nodes.engine.play_settings import PlaySettings
     from mt_nodes.engine.realtime import Outstanding, Pace, Realtime
-    from mt_nodes.relations.pipeline import MutationPipeline
     from mt_nodes.relations.relation import load_suite
 
     happened: list[str] = []
@@ -173,3 +258,28 @@ def test_a_followup_is_recorded_after_it_was_sent() -> None:
         live = Realtime(settings, Recorder())  # type: ignore[arg-type]
         live._send(deque([Outstanding(bundle, prepared)]), (Arm(), Arm()), Pace(0.0, 0, 1.0))  # type: ignore[arg-type]
         assert happened == ["sent", "sent", "recorded"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("odd", [None, 0.0, np.nan, np.inf, -np.inf, 1e30])
+def test_returns_are_those_that_are_not_empty(layout: str, odd: float | None) -> None:
+    """Where all of them are, that is known from the reach of the cloud; else each is looked at."""
+    cloud = made_cloud(layout, 50)
+    if odd is not None:
+        points = cloud.points.copy()
+        for name in "xyz":
+            if points.dtype[name].kind == "f":
+                points[name][7] = odd
+            else:
+                points[name][7] = 0
+        cloud = replace(cloud, points=points)
+    with np.errstate(all="ignore"):
+        assert returns(cloud).tolist() == np.flatnonzero(~empty_returns(cloud)).tolist()
+    assert np.isnan(cloud.reach_m).any() == bool(sum(np.isnan(cloud.points[name]).any() for name in "xyz"))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_points_are_left_out_as_numpy_leaves_them_out(layout: str) -> None:
+    cloud, rows = made_cloud(layout, 60), np.array([0, 3, 4, 59])
+    assert without(cloud, rows).points.tobytes() == np.delete(cloud.raw, rows).tobytes()
+    assert codec.encode_cloud(without(cloud, rows)) == plainly_encoded(without(cloud, rows))

@@ -18,6 +18,7 @@ from rosbags.typesys.store import Typestore
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr import drive_messages, radar_messages
+from mt_nodes.data.cdr.outgoing import outgoing_message
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
@@ -174,9 +175,13 @@ def encode_cloud(cloud: Cloud) -> bytes:
     struct.pack_into("<iI", head, _STAMP_AT, *divmod(cloud.stamp_ns, 1_000_000_000))
     struct.pack_into("<II", head, size_at, cloud.height, width)
     struct.pack_into("<I", head, len(head) - 4, width * cloud.points.dtype.itemsize)
+    head += struct.pack("<I", cloud.points.nbytes)
+    flag = struct.pack("<?", cloud.is_dense)
+    outgoing = outgoing_message(cloud.points)
+    if outgoing is not None and (message := outgoing.completed(head, flag)) is not None:
+        return message
     # Behind the data there is but one flag, and bytes need no alignment: put in here, they are copied only once.
-    data = np.ascontiguousarray(cloud.raw).view(np.uint8).data
-    return b"".join((head, struct.pack("<I", data.nbytes), data, struct.pack("<?", cloud.is_dense)))
+    return b"".join((head, np.ascontiguousarray(cloud.raw).view(np.uint8).data, flag))
 
 
 #: Seconds and nanoseconds of a header follow the four bytes of the encapsulation.
@@ -229,6 +234,9 @@ def encode_image(image: Image) -> bytes:
     )
     struct.pack_into("<iI", head, _STAMP_AT, *divmod(image.stamp_ns, 1_000_000_000))
     struct.pack_into("<I", head, len(head) - 4, pixels.nbytes)
+    outgoing = outgoing_message(pixels)
+    if outgoing is not None and (message := outgoing.completed(head, b"")) is not None:
+        return message
     # Nothing stands behind the data: put in here, they are copied only once.
     return b"".join((head, pixels.reshape(-1).view(np.uint8).data))
 

@@ -59,6 +59,9 @@ class Mutation(ABC):
     #: Whether it changes one world for several sensors: each message of those in ``changes`` then shows the change, or
     #: has its reason in ``Effects.unchanged``; otherwise the pair is INVALID.
     joint: ClassVar[bool] = False
+    #: Whether its draw of an instant holds for the cameras' frames between instants, too: it changes the camera or the
+    #: air, nothing that has a place in the scene. Other mutations of cameras refuse bundles with such frames.
+    for_frames_between: ClassVar[bool] = False
 
     @property
     def needs_motion(self) -> bool:
@@ -106,6 +109,14 @@ class Mutation(ABC):
         mutation.
         """
         return False
+
+    def foresee(self, rng: np.random.Generator, last: Bundle) -> Any:
+        """Draw ahead what the next bundle does not decide, from a generator in the state in which ``draw`` gets its.
+
+        ``draw`` finds it by :func:`mt_nodes.base.seeds.drawn_ahead`, and gives the same draw with it or without it.
+        ``last``: the latest bundle. None: there is nothing to draw ahead.
+        """
+        return None
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:

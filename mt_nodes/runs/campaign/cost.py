@@ -3,25 +3,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
+from mt_nodes.data.verdict import Outcome
 from mt_nodes.runs.campaign.campaign_store import CampaignStore, CellEffort
 
 FILE = "cost.json"
+#: Of each cell, beside its journal.
+SUMMARY = "summary.json"
 _RATE = (*NUMBER, type(None))
 SHAPE: Shape = {
     "cells": {
         "*": {
             **{"pairs": int, "seconds": NUMBER, "pairs_per_worker_hour": _RATE},
             **{"record_bytes_per_pair": _RATE, "evidence_gb_per_1000_violated": _RATE},
+            "relations?": {
+                "*": {"pairs": int, "violated": int, "evidence_bytes": int, "evidence_gb_per_1000_violated": _RATE}
+            },
         }
     }
 }
+
+
+@dataclass(frozen=True)
+class RelationCost:
+    """What one relation left: judged and violated pairs, and bytes of evidence."""
+
+    pairs: int
+    violated: int
+    evidence_bytes: int
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {**vars(self), "evidence_gb_per_1000_violated": _gb_per_1000(self.evidence_bytes, self.violated)}
 
 
 @dataclass(frozen=True)
@@ -31,11 +51,13 @@ class CellCost:
     Attributes:
         effort: items, judged and violated pairs, and the wall time of its workers.
         evidence_bytes, record_bytes: of its evidence; of journal, ledger, draws, tables and report.
+        relations: what each took; they share the replays, so that hours are of all of them.
     """
 
     effort: CellEffort
     evidence_bytes: int
     record_bytes: int
+    relations: Mapping[str, RelationCost]
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as JSON can hold it; a rate without anything to divide by is None."""
@@ -47,6 +69,7 @@ class CellCost:
             "record_bytes": self.record_bytes,
             "record_bytes_per_pair": self.record_bytes / self.effort.pairs if self.effort.pairs else None,
             "evidence_gb_per_1000_violated": _gb_per_1000(self.evidence_bytes, self.effort.violated),
+            "relations": {name: cost.as_plain() for name, cost in self.relations.items()},
         }
 
 
@@ -55,7 +78,7 @@ def write_cost(out: Path, cells: Iterable[str], store: CampaignStore, directory:
     found = {}
     for name in cells:
         evidence, records = _sizes(directory / name)
-        found[name] = CellCost(store.effort(name), evidence, records).as_plain()
+        found[name] = CellCost(store.effort(name), evidence, records, _by_relation(directory / name)).as_plain()
     write_result(out / FILE, {"cells": found})
 
 
@@ -71,6 +94,20 @@ def _sizes(place: Path) -> tuple[int, int]:
     files = [path for path in place.rglob("*") if path.is_file()] if place.is_dir() else []
     kept = sum(path.stat().st_size for path in files if path.parent.name == "evidence")
     return kept, sum(path.stat().st_size for path in files) - kept
+
+
+def _by_relation(place: Path) -> dict[str, RelationCost]:
+    """Return what each relation of a cell left, by its summary and the names of its evidence."""
+    if not (place / SUMMARY).is_file():
+        return {}
+    outcomes = {name: row["outcomes"] for name, row in read_result(place / SUMMARY)["relations"].items()}
+    kept: Counter[str] = Counter()
+    for path in (place / "evidence").iterdir() if (place / "evidence").is_dir() else ():
+        of_pair = path.name.split("_", 2)[-1]  # behind episode and bundle
+        names = [name for name in outcomes if of_pair.startswith(f"{name}_")]
+        kept[max(names, key=len, default="")] += path.stat().st_size
+    violated = Outcome.VIOLATED.value
+    return {name: RelationCost(sum(row.values()), row.get(violated, 0), kept[name]) for name, row in outcomes.items()}
 
 
 def _gb_per_1000(bytes_: int, violated: int) -> float | None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mt_nodes.base.child_probe import ask_child
@@ -16,6 +18,7 @@ from mt_nodes.data.bags.topic_roles import ROLES
 from mt_nodes.data.cdr import codec
 from mt_nodes.runs.doctor import Finding
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
+from mt_nodes.runs.live.cost_checkup import heard_of, judge_cost
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.settings import configured
 from mt_nodes.stacks.stack import Stack
@@ -37,6 +40,7 @@ SAME = "the same ROS_AUTOMATIC_DISCOVERY_RANGE, DDS profile and user as the stac
 class Graph:
     """What was seen in one ROS domain; endpoints are mappings with ``node``, ``type``, ``reliability``, ``durability``.
 
+    ``kept`` has topic, type, rate and files of what was heard, where it was to be kept.
     A subscriber has also why it would not get what we would publish (``refused``, empty if it would), and how we would
     (``offered``).
     """
@@ -47,27 +51,37 @@ class Graph:
     subscribers: Mapping[str, Sequence[Mapping[str, str]]]
     heard: Mapping[str, int]
     clocks: Mapping[str, Mapping[str, Any]]
+    kept: Sequence[Mapping[str, Any]] = ()
 
 
-def check_live_config(file: Path, typed: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Finding]:
+def check_live_config(
+    file: Path, typed: Mapping[str, Any], env: Mapping[str, str], cost: bool = False
+) -> Iterator[Finding]:
     """Look at everything that a run with this configuration needs of the graph; nothing is published for it.
 
     Raises UsageError: the configuration, or what it names, is wrong. MtError: the child failed.
     ``file``: the configuration. ``typed``: what takes the place of what it says. ``env``: environment of the child that
-    looks.
+    looks. ``cost``: whether to measure what the relations take of this computer, on what is heard.
     """
     run = LiveRun.make(configured(file, typed), Path())
     stack, config = run.stack, run.request
     arms = {arm: stack.domain.get(arm) for arm in OWN_ARMS[config.mode]}
-    with ThreadPoolExecutor() as pool:  # each look lasts some seconds, and nobody is in another's way
-        hear = {"hear": _sensors(stack), "given": _given(stack), "qos": config.qos}
+    with (
+        ExitStack() as ending,
+        ThreadPoolExecutor() as pool,
+    ):  # each look lasts some seconds, and nobody is in another's way
+        hear: dict[str, Any] = {"hear": stack.sensor_topics, "given": _given(stack), "qos": config.qos}
+        if cost:
+            hear["keep"] = ending.enter_context(TemporaryDirectory())
         live = pool.submit(_look, config.live_domain, stack, env, **hear)
         own = {arm: None if domain is None else pool.submit(_look, domain, stack, env) for arm, domain in arms.items()}
         control = config.control_domain
         clocks = None if control == NOT_GIVEN else pool.submit(_look, control, None, env, clocks=True)
+        costs = list(judge_cost(run, heard_of(live.result().kept, Path(hear["keep"])))) if cost else []
     yield from judge_live(run, live.result())
     yield from (judge_arm(run, arm, None if graph is None else graph.result()) for arm, graph in own.items())
     yield from judge_clocks(None if clocks is None else clocks.result())
+    yield from costs
 
 
 def judge_live(run: LiveRun, graph: Graph) -> Iterator[Finding]:
@@ -179,11 +193,7 @@ def _subscribed(topic: str, graph: Graph) -> Iterator[Finding]:
 
 def _given(stack: Stack) -> list[str]:
     """Return what an instance of ours is given, the leading topic first."""
-    return list(dict.fromkeys((*_sensors(stack), *stack.needs)))
-
-
-def _sensors(stack: Stack) -> list[str]:
-    return list(dict.fromkeys((stack.leading_topic, *(t for topics in stack.topics.values() for t in topics))))
+    return list(dict.fromkeys((*stack.sensor_topics, *stack.needs)))
 
 
 def _answer_types(stack: Stack) -> dict[str, str]:

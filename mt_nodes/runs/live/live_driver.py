@@ -237,7 +237,7 @@ class LiveDriver:
             return
         # Counted whatever the result: a turn without any follow-up must end, too.
         self._rotation.tested()
-        if (ended := self._maker.make(instant, turn)) is None:
+        if (ended := self._maker.make(instant, turn, newest=not self._arrived)) is None:
             self._counts["tested"] += 1
         else:
             self._end(instant, *ended)

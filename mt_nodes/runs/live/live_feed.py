@@ -67,7 +67,7 @@ class Instant:
 
     def free(self) -> None:
         """Let go of what came, but for its stamp: nothing of it is sent or judged any more."""
-        self.bundle = replace(self.bundle, wires=(), **NO_MESSAGES)
+        self.bundle = replace(self.bundle, wires=(), loose=(), **NO_MESSAGES)
         for sending in (sending for slot in self.slots for sending in slot.sendings):
             sending.part = Part(self.bundle, frozenset(), self.bundle.stamp_ns, 0)
 
@@ -105,6 +105,10 @@ class Feeding:
         due_s = arrived_s + self._delay_s
         whole = Part(bundle, frozenset(), bundle.stamp_ns, 0)
         first, second = (DelayedInput(due_s, [Sending(arm, whole, due_s)]) for arm in self._arms)
+        if self._mode == "twin":
+            self._fill(first, (whole,), due_s)
+        if self._mode != "alternate":
+            self._fill(second, (whole,), due_s)
         instant = Instant(bundle, arrived_s, place, (first, second))
         if self._mode == "shadow":
             # The live stack has it already: that its answer is awaited is all there is to do.
@@ -155,9 +159,10 @@ class Feeding:
         assert prepared.derived is not None, "only what was made can be sent"
         source, followup = instant.roles
         _, parts = split_followup(prepared.derived.followup, instant.bundle)
-        instead = {followup: self._sendings(followup, parts)}
+        due_s = followup.due_s + (0.0 if self._mode == "alternate" else lead_s(instant.bundle))
+        instead = {followup: self._sendings(followup, parts, due_s)}
         if prepared.baseline is not None:
-            instead[source] = self._sendings(source, (prepared.for_source(instant.bundle),))
+            instead[source] = self._sendings(source, (prepared.for_source(instant.bundle),), due_s)
         return self._line.exchange(instead)
 
     def give_up_answers(self, instant: Instant, reason: str) -> None:
@@ -210,8 +215,34 @@ class Feeding:
         self._line.put("second", slot)
         self._line.send_due()
 
-    def _sendings(self, slot: DelayedInput, parts: Sequence[Part]) -> list[Sending]:
-        return sendings(slot.sendings[0].arm, parts, lambda part: slot.due_s + part.delay_ns / 1e9)
+    def _fill(self, slot: DelayedInput, parts: Sequence[Part], due_s: float) -> None:
+        """Have an input go out so that the last of it to come is due at ``due_s``."""
+        slot.sendings = self._sendings(slot, parts, due_s)
+        slot.due_s = due_s - lead_s(parts[0].bundle)
+
+    def _sendings(self, slot: DelayedInput, parts: Sequence[Part], due_s: float) -> list[Sending]:
+        """Return what goes out; a frame of no instant by itself, as long after it came as the instant's messages."""
+        arm, first = slot.sendings[-1].arm, parts[0] if parts else None
+        if first is None or self._mode == "alternate" or not first.bundle.loose:
+            return sendings(arm, parts, lambda part: due_s + part.delay_ns / 1e9)
+        rest, loose = first.bundle.apart
+        early = [
+            Sending(arm, Part(frame, frozenset(), frame.stamp_ns, 0), due_s - _age_s(first.bundle, frame), late=True)
+            for frame in loose
+        ]
+        parts = (replace(first, bundle=rest), *parts[1:])
+        return early + sendings(arm, parts, lambda part: due_s + part.delay_ns / 1e9)
+
+
+def lead_s(bundle: Bundle) -> float:
+    """Return how long before the last of an instant the first frame came that belongs to none."""
+    return max((_age_s(bundle, frame) for frame in bundle.apart[1]), default=0.0)
+
+
+def _age_s(bundle: Bundle, frame: Bundle) -> float:
+    """Return how long before the last message of a bundle a frame of no instant came."""
+    came_s, own_s = [w.came_s for w in bundle.wires if w.came_s is not None], frame.wires[0].came_s
+    return 0.0 if own_s is None else max(came_s) - own_s
 
 
 def _answered(slot: DelayedInput, now_s: float) -> bool:

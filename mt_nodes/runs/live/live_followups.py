@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 
 from mt_nodes.base.errors import MtError
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.followups import FollowupMaker
 from mt_nodes.engine.recorder import Recorder
@@ -16,6 +18,8 @@ from mt_nodes.runs.live.segments import Turn
 
 #: Input that comes a little early counts in full: without credit, jitter would halve a rate as high as the input's.
 CREDIT = 1.5
+#: How many of the last follow-ups tell what the next one takes.
+LAST = 4
 
 
 class Limiter:
@@ -56,6 +60,8 @@ class Maker:
         self._prepare = FollowupMaker(run.suite, run.request.seed)
         self._feeding, self._recorder = feeding, recorder
         self._limiter = Limiter(limits)
+        #: How long each relation's last follow-ups took, s: of instants with so many frames between.
+        self._took_s: dict[tuple[str, int], deque[float]] = {}
         self._delay_s = run.request.delay_s
 
     def limit(self, limits: Limits) -> None:
@@ -71,12 +77,23 @@ class Maker:
         with suppress(MtError):  # which is told when one is made
             self._prepare.begin(turn.offer, instant.bundle)
 
-    def make(self, instant: Instant, turn: Turn) -> Ended | None:
-        """Make a follow-up and put it in the source's place, or say what came of it instead."""
-        if instant.late_s >= 0.0:
-            return Outcome.SKIPPED, f"over budget: {1e3 * instant.late_s:.0f} ms behind before it was begun"
+    def make(self, instant: Instant, turn: Turn, newest: bool = True) -> Ended | None:
+        """Make a follow-up and put it in the source's place, or say what came of it instead.
+
+        What would be too late by what the last ones took is not begun, or it would make the next ones late as well;
+        unless it is the ``newest``, for which nothing waits: it tells what follow-ups take now.
+        """
+        kind = turn.offer.relation.id, len(instant.bundle.loose)
+        took_s = self._took_s.setdefault(kind, deque(maxlen=LAST))
+        expected_s = 0.0 if newest else max(took_s, default=0.0)
+        if (late_s := instant.late_s) + expected_s >= 0.0:
+            behind = f"{1e3 * late_s:.0f} ms behind" if late_s >= 0.0 else f"{-1e3 * late_s:.0f} ms left"
+            needs = f", {1e3 * expected_s:.0f} ms needed" if expected_s else ""
+            return Outcome.SKIPPED, f"over budget: {behind}{needs} before it was begun"
+        began_s = process_time_s()
         try:
             prepared = self._prepare(turn.offer, instant.bundle)
+            took_s.append(process_time_s() - began_s)
         except MtError as error:  # a transform that is not known (yet)
             return Outcome.ERROR, f"cannot be made: {error}"
         if prepared.derived is None:

@@ -56,10 +56,10 @@ class VideoEditor:
         latest: dict[str, _Pictures] = {}
         stored = 0
         with BagSource(bag, topics, limit=limit, require=("camera",)) as source:
-            for topic, rgb, key in self._pictures(source):
-                pictures = latest.setdefault(topic, _Pictures())
-                pictures.rgb.append(rgb)
-                pictures.keys.append(key)
+            for _, view in pictures_of(source):
+                pictures = latest.setdefault(view.image.topic, _Pictures())
+                pictures.rgb.append(view.picture.rgb8())
+                pictures.keys.append(self.edits.key(view))
                 if pictures.new == self.length - (self.overlap if pictures.edited else 0):
                     stored += self._store(pictures)
                     yield stored
@@ -67,15 +67,6 @@ class VideoEditor:
         if not stored:
             raise UsageError(f"{bag}: got no picture to edit")
         yield stored
-
-    def _pictures(self, source: Iterable[Bundle]) -> Iterator[tuple[str, Rgb, str]]:
-        for bundle in source:
-            for image in bundle.images:
-                try:
-                    view = View.of(bundle, image)
-                except NotApplicable as why:
-                    raise UsageError(str(why)) from why
-                yield image.topic, view.picture.rgb8(), self.edits.key(view)
 
     def _store(self, pictures: _Pictures) -> int:
         """Edit the latest clip, store it, forget what was before it; return the number of new pictures.
@@ -90,6 +81,16 @@ class VideoEditor:
             cache.put(key, picture)
         pictures.rgb, pictures.keys, pictures.edited = rgb, keys, made
         return new
+
+
+def pictures_of(source: Iterable[Bundle]) -> Iterator[tuple[Bundle, View]]:
+    """Yield every picture of a recording, decoded. Raises UsageError: one cannot be edited."""
+    for bundle in source:
+        for image in bundle.images:
+            try:
+                yield bundle, View.of(bundle, image)
+            except NotApplicable as why:
+                raise UsageError(str(why)) from why
 
 
 def faded(before: Sequence[Rgb], after: Sequence[Rgb]) -> list[Rgb]:

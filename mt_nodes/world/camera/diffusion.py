@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +34,7 @@ class EditRequest:
         steps: of denoising. guidance: how strictly the prompt is followed. seed: of the model's own noise.
         size_px: longer side of the picture that the model gets; results are scaled back.
         device: ``auto``, ``cpu``, ``cuda``…
+        place: of the picture in a clip, and which model made that; empty for pictures that are edited by themselves.
     """
 
     model: str
@@ -43,12 +44,15 @@ class EditRequest:
     seed: int
     size_px: int
     device: str = "auto"
+    place: str = ""
 
     def key(self, rgb: Rgb, mask: npt.NDArray[np.uint8] | None) -> str:
         """Return the SHA-256 cache key of an edit of a picture; the device does not count."""
         digest = hashlib.sha256()
         for part in (self.model, self.prompt, self.steps, self.guidance, self.seed, self.size_px, rgb.shape):
             digest.update(repr(part).encode() + b"\0")
+        if self.place:  # others keep the keys that they have always had
+            digest.update(repr(self.place).encode() + b"\0")
         digest.update(np.ascontiguousarray(rgb).data)
         if mask is not None:
             digest.update(np.ascontiguousarray(mask).data)
@@ -66,6 +70,14 @@ class EditCache:
         """Return the cache in a directory; by default the user's own cache directory."""
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mt_nodes" / "edits"
         return cls(Path(directory).expanduser() if directory else base)
+
+    def has(self, key: str) -> bool:
+        """Whether there is a cached edit."""
+        return self._path(key).is_file()
+
+    def drop(self, key: str) -> None:
+        """Forget a cached edit, if there is one."""
+        self._path(key).unlink(missing_ok=True)
 
     def get(self, key: str) -> Rgb | None:
         """Return a cached edit (H, W, 3), None if there is none. Raises InfrastructureError: the file is damaged."""
@@ -114,37 +126,71 @@ def edit_clip(request: EditRequest, clip: Sequence[Rgb]) -> list[Rgb]:
     of pictures, as some do that take only certain lengths.
     """
     size = _model_size(request, clip[0])
-    frames = np.asarray(_asked(request, "edits videos", {"video": [_as_pil(rgb, size) for rgb in clip]}).frames)
+    made = _asked(request, "edits videos", {"video": [_as_pil(rgb, size) for rgb in clip]})
+    return _frames(made, request.model, len(clip), clip[0])
+
+
+def invent_clip(request: EditRequest, first: Rgb, length: int, fps: int, motion: int | None) -> list[Rgb]:
+    """Return ``length`` pictures that a model invents from one (H, W, 3), the first of them its own version of that.
+
+    ``fps``: pictures a second. ``motion``: how much moves, 0 to 255 as of Stable Video Diffusion; None: as the model
+    takes for granted. A model that takes neither goes without. The seed is as for :func:`edit`; each side that the
+    model gets is a multiple of 64. Raises UsageError: as :func:`edit_clip`.
+    """
+    width, height = _model_size(request, first, 64)
+    given = {"image": _as_pil(first, (width, height)), "num_frames": length, "height": height, "width": width}
+    wishes = {"fps": fps} if motion is None else {"fps": fps, "motion_bucket_id": motion}
+    return _frames(_asked(request, _INVENTS, given, wishes), request.model, length, first)
+
+
+def _frames(made: Any, model: str, length: int, like: Rgb) -> list[Rgb]:
+    frames = np.asarray(made.frames)
     frames = frames[0] if frames.ndim == 5 else frames  # newer versions return a batch
-    if len(frames) != len(clip):
-        raise UsageError(f"model '{request.model}': got {len(frames)} pictures of {len(clip)}; take another length")
-    return [_full_size(frame, clip[0]) for frame in frames]
+    if len(frames) != length:
+        raise UsageError(f"model '{model}': got {len(frames)} pictures of {length}; take another length")
+    return [_full_size(frame, like) for frame in frames]
 
 
-def _asked(request: EditRequest, does: str, given: dict[str, Any]) -> Any:
-    """Return what a pipeline makes of an input. Raises UsageError: it is of another kind."""
+_INVENTS = "makes a video of one picture"
+
+
+def _kind(takes: Container[str]) -> str:
+    """Return what a pipeline does, by the names of its arguments."""
+    if "video" in takes:
+        return "edits videos"
+    if "mask_image" in takes:
+        return "inpaints"
+    return _INVENTS if "num_frames" in takes and "image" in takes else "edits by instruction"
+
+
+def _asked(request: EditRequest, does: str, given: dict[str, Any], wishes: Mapping[str, Any] | None = None) -> Any:
+    """Return what a pipeline makes of an input and of those ``wishes`` that it takes.
+
+    Raises UsageError: it is of another kind.
+    """
     pipeline, noise = _pipeline(request.model, request.device)
     takes = inspect.signature(type(pipeline).__call__).parameters
-    kind = "edits videos" if "video" in takes else "inpaints" if "mask_image" in takes else "edits by instruction"
+    kind = _kind(takes)
     if kind != does:
         raise UsageError(
             f"model '{request.model}' is a {type(pipeline).__name__}, which {kind}; expected one that {does}"
         )
+    words = {"prompt": request.prompt, "guidance_scale": request.guidance} if "prompt" in takes else {}
     return pipeline(
-        prompt=request.prompt,
+        **words,
+        **{name: value for name, value in (wishes or {}).items() if name in takes},
         num_inference_steps=request.steps,
-        guidance_scale=request.guidance,
         generator=noise.manual_seed(request.seed),
         output_type="np",
         **given,
     )
 
 
-def _model_size(request: EditRequest, rgb: Rgb) -> tuple[int, ...]:
-    """Return width and height of what the model gets, multiples of 16."""
+def _model_size(request: EditRequest, rgb: Rgb, step: int = 16) -> tuple[int, ...]:
+    """Return width and height of what the model gets, multiples of ``step``."""
     height, width = rgb.shape[:2]
     scale = min(1.0, request.size_px / max(height, width))
-    return tuple(max(16, 16 * round(side * scale / 16)) for side in (width, height))
+    return tuple(max(step, step * round(side * scale / step)) for side in (width, height))
 
 
 def _full_size(output: Any, rgb: Rgb) -> Rgb:

@@ -40,12 +40,17 @@ def table(curve: Curve, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.asarray(np.rint(np.clip(curve(np.arange(top + 1) / top), 0.0, 1.0) * top).astype(dtype))
 
 
-def mapped_by_table(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Map pixels (H, W) or (H, W, 3) by one table, or by one per channel."""
+def mapped_by_table(
+    pixels: npt.NDArray[Any], *tables: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
+) -> npt.NDArray[Any]:
+    """Map pixels (H, W) or (H, W, 3) by one table, or by one per channel.
+
+    ``out``: C-contiguous, of the same shape and type; written instead of a new array where one table maps bytes.
+    """
     if pixels.dtype != np.uint8 or byte_translation() is None:
         return np.asarray(cv2.LUT(pixels, tables[0] if len(tables) == 1 else np.stack(tables, axis=-1)[None]))
     if len(tables) == 1:
-        return _translated(pixels, tables[0])
+        return _translated(pixels, tables[0], out)
     new = np.empty(pixels.shape, np.uint8)
     for first in range(0, len(pixels), _STRIPE_PX):
         planes = cv2.split(pixels[first : first + _STRIPE_PX])
@@ -55,8 +60,10 @@ def mapped_by_table(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.
     return new
 
 
-def _translated(pixels: npt.NDArray[Any], table_of_bytes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    new, translate = np.empty(pixels.shape, np.uint8), byte_translation()
+def _translated(
+    pixels: npt.NDArray[Any], table_of_bytes: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
+) -> npt.NDArray[Any]:
+    new, translate = np.empty(pixels.shape, np.uint8) if out is None else out, byte_translation()
     assert translate is not None
     translate(np.ascontiguousarray(pixels).reshape(-1).data, table_of_bytes.tobytes(), out=new.reshape(-1))
     return new

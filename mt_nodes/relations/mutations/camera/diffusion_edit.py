@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.base.wording import lateral_text
 from mt_nodes.data.effects import Effects, ImageBox
@@ -20,9 +20,12 @@ from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.diffusion import EditCache, EditRequest, edit
+from mt_nodes.world.camera.diffusion import EditCache, EditRequest, Rgb, edit
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.segmentation import pixels_of
+
+#: What a draw says of a picture that a video model invented.
+INVENTED = "invented"
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Edited(EachImage):
     )
     segmenter: str = param("", help="segmentation model such as OneFormer, a directory or its id on the hub")
     random: ClassVar[bool] = False
+    for_frames_between: ClassVar[bool] = False
     extra: ClassVar[str] = "diffusion"
 
     @abstractmethod
@@ -54,23 +58,32 @@ class Edited(EachImage):
         """
         if view.picture.pixels.dtype != np.uint8 or view.picture.order == "mono":
             raise NotApplicable(f"{view.image.topic}: {view.image.encoding} is not 8 bits of red, green and blue each")
-        if self.when_missing == "refuse" and EditCache.at(self.cache).get(self.key(view)) is None:
-            directory = EditCache.at(self.cache).directory
-            raise NotApplicable(f"{view.image.topic}: no edit of this picture in {directory}; make it with `mt mutate`")
+        return self.found(view, EditCache.at(self.cache))
+
+    def found(self, view: View, cache: EditCache) -> Draw:
+        """Return what a picture's edit needs. Raises NotApplicable: there is none, and the model may not be asked."""
+        if self.when_missing == "refuse" and not cache.has(self.key(view)):
+            where = f"no edit of this picture in {cache.directory}"
+            raise NotApplicable(f"{view.image.topic}: {where}; make it with `mt mutate`")
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Use the cached edit, or request and cache it; outside of the affected area the picture stays."""
-        cache, key = EditCache.at(self.cache), self.key(view)
-        edited = cache.get(key)
-        if edited is None:
-            edited = edit(self.request(), view.picture.rgb8(), self.painted(view))
-            cache.put(key, edited)
+        edited = self.edited(view, draw, EditCache.at(self.cache))
         pixels = edited if view.picture.order == "rgb" else edited[..., ::-1]
         where = self.affected(view, draw)
         if where is None:
             return np.ascontiguousarray(pixels)
         return np.where(where[..., None] != 0, pixels, view.picture.pixels)
+
+    def edited(self, view: View, draw: Draw, cache: EditCache) -> Rgb:
+        """Return the cached edit of a picture, or ask for it and cache it."""
+        key = self.key(view)
+        edited = cache.get(key)
+        if edited is None:
+            edited = edit(self.request(), view.picture.rgb8(), self.painted(view))
+            cache.put(key, edited)
+        return edited
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Check that the edit changes the affected area; no measure here can tell what it shows."""
@@ -102,7 +115,9 @@ class Edited(EachImage):
 class ImageInstructed(Edited):
     """Edits the whole picture by a sentence ("make it night") with a model like InstructPix2Pix.
 
-    AutoMT's "replaces". It is not proven that the picture shows what was requested: look at it.
+    AutoMT's "replaces". It is not proven that the picture shows what was requested: look at it. With ``video``, the
+    clips of ``mt models edit-video`` are used: of each, the first picture is edited and a model invents the others from
+    it. Those do not show what the recording's pictures show, so no pair of them is judged.
 
     Guaranteed: samples differ by 1 % of full scale or more on average; size, stamp and encoding do not change.
     """
@@ -111,12 +126,47 @@ class ImageInstructed(Edited):
     model: str = param("timbrooks/instruct-pix2pix", help="directory of a diffusers pipeline, or its id on the hub")
     guidance: float = param(7.5, low=0.0, high=50.0, aspect="fixed", help="how strictly the instruction is followed")
     only: tuple[str, ...] = param((), help="labels of the segmenter, such as road; empty: the whole picture changes")
+    video: str = param("", help="model that makes a video of one picture; empty: each picture is edited by itself")
+
+    def __post_init__(self) -> None:
+        """Raise UsageError: labels are of no use where the whole picture is invented."""
+        if self.video and self.only:
+            raise UsageError(f"only: got {', '.join(self.only)} beside video; an invented picture changes as a whole")
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """As the base; raises NotApplicable, too, where the picture shows none of the labels."""
         if self.only and not self.shown(view, self.only).any():
             raise NotApplicable(f"{view.image.topic}: the segmenter sees no {' or '.join(self.only)}")
         return super().draw_image(rng, view, state)
+
+    def found(self, view: View, cache: EditCache) -> Draw:
+        """As the base; with ``video``, whether the picture is an invented one, and nothing is ever made here."""
+        if not self.video:
+            return super().found(view, cache)
+        for invented in (True, False):
+            if cache.has(self.clip_key(view.picture.rgb8(), invented)):
+                return {INVENTED: invented}
+        where = f"{view.image.topic}: no clip with this picture in {cache.directory}"
+        raise NotApplicable(f"{where}; make it with `mt models edit-video`")
+
+    def edited(self, view: View, draw: Draw, cache: EditCache) -> Rgb:
+        """As the base; with ``video``, the picture of the clip. Raises InfrastructureError: it is gone."""
+        if not self.video:
+            return super().edited(view, draw, cache)
+        picture = cache.get(self.clip_key(view.picture.rgb8(), bool(draw[INVENTED])))
+        if picture is None:
+            raise InfrastructureError(f"{view.image.topic}: the clip's picture is gone from {cache.directory}")
+        return picture
+
+    def clip_key(self, rgb: Rgb, invented: bool) -> str:
+        """Return the key in the cache of a clip's first picture, or of an invented one in place of a picture."""
+        place = f"{'invented' if invented else 'first'} in a clip of {self.video}"
+        return replace(self.request(), place=place).key(rgb, None)
+
+    def describe_images(self, views: Mapping[str, View], draws: Mapping[str, Draw]) -> Effects:
+        """Tell where the follow-up does not show the source's instant."""
+        topics = ", ".join(sorted(topic for topic, draw in draws.items() if draw.get(INVENTED)))
+        return Effects(invented=f"{topics}: invented by a video model, not this instant" if topics else "")
 
     def affected(self, view: View, draw: Draw) -> Mask | None:
         """The labels' pixels; None: all."""

@@ -190,6 +190,7 @@ class EachImage(ChangesImages):
     """Base of mutations that change images alone: clouds and everything else stay."""
 
     sensors = ("camera",)
+    for_frames_between = True
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every image."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
+from mt_nodes.data.cdr.outgoing import unwritten_pixels
 from mt_nodes.data.images.codecs import Picture, Pixels, spread_px
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
@@ -41,7 +42,7 @@ class Pointwise(EachImage):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Look every sample up."""
-        return mapped_by_table(view.picture.pixels, *self.tables(view.picture))
+        return mapped_by_table(view.picture.pixels, *self.tables(view.picture), out=_outgoing(view))
 
     def tables(self, picture: Picture) -> list[Pixels]:
         """Return the curves as tables over samples: one, or one for each of a picture's channels, in their order."""
@@ -50,6 +51,13 @@ class Pointwise(EachImage):
             # For a single channel, the green curve is nearest to perceived brightness.
             tables = [tables["rgb".index(c)] for c in picture.order] if picture.pixels.ndim == 3 else [tables[1]]
         return tables
+
+
+def _outgoing(view: View) -> Pixels | None:
+    """Return where to write the picture so that it need not be copied into a message; None where it is coded first."""
+    plain, pixels = view.image.pixels, view.picture.pixels
+    same = view.image.compressed is None and np.may_share_memory(plain, pixels)
+    return unwritten_pixels(view.image) if same and (plain.shape, plain.dtype) == (pixels.shape, pixels.dtype) else None
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ class BrightnessChanged(Pointwise):
         pixels, added = view.picture.pixels, round(abs(self.offset) * view.picture.full_scale)
         if pixels.dtype == np.uint8 and byte_translation() is not None:
             sums = np.arange(256) + (added if self.offset > 0.0 else -added)
-            return mapped_by_table(pixels, np.clip(sums, 0, 255).astype(np.uint8))
+            return mapped_by_table(pixels, np.clip(sums, 0, 255).astype(np.uint8), out=_outgoing(view))
         change = cv2.add if self.offset > 0.0 else cv2.subtract
         # As one channel: OpenCV then has one number to add instead of a pattern of four.
         return np.asarray(change(pixels.reshape(len(pixels), -1), float(added))).reshape(pixels.shape)

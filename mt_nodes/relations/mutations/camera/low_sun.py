@@ -67,6 +67,7 @@ class LowSun(EachImage):
     )
     temperature_k: float = param(4000.0, low=2000.0, high=6500.0, unit="K", aspect="fixed", help="colour of its light")
     random: ClassVar[bool] = False
+    for_frames_between: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random. Raises NotApplicable: depth is unknown, or no shadow falls into the picture."""

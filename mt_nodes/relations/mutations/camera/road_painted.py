@@ -58,6 +58,7 @@ class RoadPainted(EachImage):
     width_m: float = param(7.0, low=0.5, high=30.0, unit="m", aspect="fixed", help="how wide it is, across the road")
     contrast: float = param(4.0, low=1.1, high=8.0, neutral=1.1, help="light of fresh paint over that of the road")
     random: ClassVar[bool] = False
+    for_frames_between: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random.

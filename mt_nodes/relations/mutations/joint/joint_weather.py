@@ -28,6 +28,8 @@ _KNOWN, _DOUBTFUL = 0.2, 1.0 / 3.0
 class JointWeather(EverySensor, Weather):
     """Weather (see :class:`Weather`) in LiDAR clouds and camera images."""
 
+    for_frames_between = True
+
     @property
     def visible_extinction_per_m(self) -> float:
         """Mean extinction coefficient of the air for light that is seen, 1/m."""

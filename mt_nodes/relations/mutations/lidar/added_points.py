@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.cdr.outgoing import unwritten_points
 from mt_nodes.data.messages import Cloud, Points
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles
 from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change, same_bytes
@@ -41,18 +42,18 @@ def with_added(cloud: Cloud, rows: Rows, xyz: Floats, intensity: Points | None) 
         return cloud.with_raw(raw, height=cloud.height)
     at = added_rows(cloud, rows)
     few = len(cloud) > _RUN * len(at)
-    raw = _parted(cloud.raw, at) if few else cloud.raw.take(_origins(len(cloud), at), mode="clip")
+    raw = _parted(cloud, at) if few else cloud.raw.take(_origins(len(cloud), at), mode="clip")
     added = cloud.raw.take(np.maximum(rows - 1, 0))
     write_points(added.view(cloud.points.dtype), slice(None), xyz, intensity, cloud)
     raw[at] = added
     return cloud.with_raw(raw)
 
 
-def _parted(raw: Points, at: Rows) -> Points:
-    """Return points (N + n,) with those of ``raw`` (N,), in order, everywhere but ``at`` (n,)."""
-    parted, old = np.empty(len(raw) + len(at), raw.dtype), np.ones(len(raw) + len(at), dtype=bool)
+def _parted(cloud: Cloud, at: Rows) -> Points:
+    """Return points (N + n,) with those of a cloud (N,), in order, everywhere but ``at`` (n,), which is unwritten."""
+    parted, old = unwritten_points(cloud, len(cloud) + len(at)), np.ones(len(cloud) + len(at), dtype=bool)
     old[at] = False
-    parted[old] = raw
+    parted[old] = cloud.raw
     return parted
 
 

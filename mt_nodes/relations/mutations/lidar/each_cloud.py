@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.cdr.outgoing import unwritten_points
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
@@ -32,6 +33,9 @@ def refuse_implausible(cloud: Cloud) -> None:
     not finite, or at the origin, are empty returns and pass.
     Raises NotApplicable: there are such returns.
     """
+    nearest_m, farthest_m = cloud.reach_m
+    if nearest_m >= LEAST_M and farthest_m <= MOST_M:
+        return
     with np.errstate(all="ignore"):
         x, y, z = (np.abs(cloud.points[name], dtype=np.result_type(cloud.points[name], np.float32)) for name in "xyz")
         span = np.fmax(np.fmax(x, y, out=x), z, out=x)
@@ -159,7 +163,8 @@ def same_kind(old: Cloud, new: Cloud) -> str | None:
 def without(cloud: Cloud, rows: Rows) -> Cloud:
     """Return a cloud without some points; in an organised one they become empty returns."""
     if not cloud.organised:
-        return cloud.with_raw(cloud.raw[~marked(len(cloud), rows)])
+        left = np.flatnonzero(~marked(len(cloud), rows))
+        return cloud.with_raw(cloud.raw.take(left, out=unwritten_points(cloud, len(left)), mode="clip"))
     return emptied(cloud, rows)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import shapely
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
+from mt_nodes.base.seeds import drawn_ahead
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.regions import Region, load_region
@@ -29,6 +31,7 @@ from mt_nodes.relations.mutations.lidar.placement import (
     to_region,
     write_points,
 )
+from mt_nodes.relations.mutations.lidar.scatter_ahead import ScatterAhead
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -88,6 +91,12 @@ class NoiseOutsideRoi(Mutation):
                 draw[f"{cloud.topic}|{name}"] = value
         return draw
 
+    def foresee(self, rng: np.random.Generator, last: Bundle) -> ScatterAhead | None:
+        """Draw all but what the next cloud decides, where there is one cloud and the region stays."""
+        if self.mode == "on_ray" or len(last.clouds) != 1 or not self.region.fixed:
+            return None
+        return ScatterAhead.draw(rng, self.points, last.cloud(), self._space(last, last.cloud()))
+
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Add the drawn points to every cloud."""
         clouds = [self._changed(cloud, *_drawn(draw, cloud)) for cloud in bundle.clouds]
@@ -120,9 +129,12 @@ class NoiseOutsideRoi(Mutation):
         return Space(region, matrix, self.margin_m, within, self.max_range_m, self.ego_radius_m)
 
     def _draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud) -> Draw:
-        space = self._space(bundle, cloud)
+        space, ahead = self._space(bundle, cloud), drawn_ahead(rng, ScatterAhead)
         if self.mode == "on_ray":
             rows, xyz = shortened(rng, self.points, cloud, space)
+        elif ahead is not None and ahead.fits(cloud, space) and (found := ahead.rows(len(cloud) + 1)) is not None:
+            rows, rng = found, ahead.rng
+            xyz = scattered(rng, self.points, cloud, space, partial(ahead.points, cloud))
         else:
             rows, xyz = free_rows(rng, cloud, self.points), scattered(rng, self.points, cloud, space)
         intensity = intensities(rng, self.points, cloud, self.intensity == "full_scale")

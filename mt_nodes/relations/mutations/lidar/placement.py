@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,7 @@ class Space:
         allowed &= x * x + y * y >= self.ego_radius_m**2
         squares = xyz * xyz
         # Slack, because squares may round to another side of the limit than the proof's norms.
-        allowed &= squares[:, 0] + squares[:, 1] + squares[:, 2] <= (self.max_range_m - _SLACK_M) ** 2
+        allowed &= squares[:, 0] + squares[:, 1] + squares[:, 2] <= limit_m2(self)
         return np.asarray(allowed)
 
     def window(self) -> tuple[list[float], list[float]]:
@@ -87,6 +88,11 @@ class Space:
         """Return the horizontal positions (N, 2) in the region's frame of points of the sensor's frame."""
         x, y, z = xyz[:, 0], xyz[:, 1], xyz[:, 2]
         return _columns(*(x * a + y * b + z * c + shift for a, b, c, shift in self.to_region[:2].tolist()))
+
+
+def limit_m2(space: Space) -> float:
+    """Return the largest square of a noise point's distance from the sensor."""
+    return (space.max_range_m - _SLACK_M) ** 2
 
 
 def to_region(bundle: Bundle, cloud: Cloud, region: Region) -> tuple[Region, Matrix]:
@@ -137,23 +143,40 @@ def finite_range(values: Points) -> tuple[float, float] | None:
     return (float(values.min()), float(values.max())) if len(values) else None
 
 
-def scattered(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> Floats:
+def batch_size(missing: int) -> int:
+    """Return how many points are drawn at once while some are missing."""
+    return min(missing + missing // 2 + 64, 1 << 20)
+
+
+def in_window(window: tuple[list[float], list[float]], unit: Floats) -> Floats:
+    """Return places (n, 2) of numbers (2 or more, n) from 0 to 1 between the lowest and highest of a window."""
+    low, high = window
+    return _columns(*(low[i] + (high[i] - low[i]) * unit[i] for i in range(2)))
+
+
+def scattered(
+    rng: np.random.Generator,
+    count: int,
+    cloud: Cloud,
+    space: Space,
+    first: Callable[[tuple[float, float]], Floats] | None = None,
+) -> Floats:
     """Draw ``count`` points (count, 3): uniform by area horizontally, z uniform over the frame's own.
 
-    Rejection sampling with a bounded number of rounds.
+    Rejection sampling in bounded rounds. ``first``: gives those of the first, drawn already, from lowest and highest z.
     Raises NotApplicable: the cloud has no finite z, or too little space is left outside.
     """
     z_range = finite_range(cloud.points["z"])
     if z_range is None:
         raise NotApplicable(f"{cloud.topic} has no point with finite coordinates")
-    low, high = space.window()
     z_low, z_high = z_range
-    parts, missing = [np.empty((0, 3))], count
-    for _ in range(_ROUNDS):
+    parts = [np.empty((0, 3)) if first is None else first(z_range)[:count]]
+    missing = count - len(parts[0])
+    for _ in range(_ROUNDS if first is None else _ROUNDS - 1):
         if not missing:
             break
-        unit = rng.random((3, min(missing + missing // 2 + 64, 1 << 20)))
-        xy = _columns(*(low[i] + (high[i] - low[i]) * unit[i] for i in range(2)))
+        unit = rng.random((3, batch_size(missing)))
+        xy = in_window(space.window(), unit)
         xyz = rounded(cloud, space.lift(xy, z_low + (z_high - z_low) * unit[2]))
         parts.append(xyz[space.allows(xyz)][:missing])
         missing -= len(parts[-1])
@@ -162,7 +185,7 @@ def scattered(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) 
             f"found room for {count - missing} of {count} points outside region '{space.region.name}' "
             f"within {space.max_range_m:g} m of {cloud.topic}'s sensor"
         )
-    return np.concatenate(parts)
+    return np.concatenate(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
 
 def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> tuple[npt.NDArray[np.int64], Floats]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud, Points
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles
-from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change
+from mt_nodes.relations.mutations.lidar.each_cloud import MOST_M, proof_of_change
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 
 Rows = npt.NDArray[np.int64]
@@ -32,7 +32,9 @@ _LEAST_SINGLE = 1e-37
 
 def returns(cloud: Cloud) -> Rows:
     """Return the rows (n,) that hold a return, rising. Raises NotApplicable: there is none."""
-    rows = np.flatnonzero(~empty_returns(cloud))
+    nearest_m, farthest_m = cloud.reach_m
+    every = nearest_m > 0.0 and farthest_m <= MOST_M
+    rows = np.arange(len(cloud)) if every else np.flatnonzero(~empty_returns(cloud))
     if not len(rows):
         raise NotApplicable(f"{cloud.topic} has no return among {len(cloud)} points")
     return rows
