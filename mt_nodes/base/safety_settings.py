@@ -48,7 +48,7 @@ class LiveCaps(Caps):
     policy: str = param(
         "idle",
         choices=("idle", "normal"),
-        help="idle: our instances run only where a core has nothing else to do, and the suite gives way",
+        help="idle: instances and judging run only where a core has nothing else to do",
     )
 
 

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from mt_nodes.runs.live.live_judging import nothing_missed
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.live_surroundings import LiveSurroundings
 from mt_nodes.runs.replay.execute import play_to_end, record_run
+from mt_nodes.runs.vehicle.caps import in_idle_thread
 
 #: Names in the live domain.
 TAP_NODE = "mt_tap"
@@ -100,7 +102,9 @@ class _LiveSuite:
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
         """Do all of it; return what ended it early, and what is known of the clocks of other computers."""
-        ended = play_to_end(self._run.out, lambda ending: self._begin(ending, recorder), recorder.death)
+        begin = partial(self._begin, recorder=recorder)
+        play = partial(play_to_end, self._run.out, begin, recorder.death)
+        ended = in_idle_thread(play, self._over) if self._run.request.caps.policy == "idle" else play()
         return {**ended, "clocks": self._clocks(), "safety": self._safety.summary, "topics": self._given_topics()}
 
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -60,13 +61,58 @@ def test_beside_a_live_stack_the_suite_and_what_it_starts_interrupt_nobody() -> 
     got = inside("LiveCaps()", then, before)
     child, ours, other, group = got["found"]
     assert child == [os.SCHED_BATCH, os.nice(0) + 10]
-    assert got["how"] == {"policy": f"SCHED_IDLE; the suite SCHED_BATCH, niceness {os.nice(0) + 10}"}
+    assert got["how"] == {"policy": f"SCHED_IDLE; control and report SCHED_BATCH, niceness {os.nice(0) + 10}"}
     assert (ours, other) == (os.SCHED_BATCH, os.SCHED_OTHER), "who hears `mt live stop` was there before"
     assert not group or group.endswith(f"nice {os.nice(0) + 10}\n"), "it leads a session of its own"
     plain = inside(
         "LiveCaps(policy='normal')", f"found = subprocess.check_output([sys.executable, '-c', {SCHEDULING!r}]).decode()"
     )
     assert json.loads(plain["found"]) == [os.SCHED_OTHER, os.nice(0)] and not plain["how"]
+
+
+def test_what_is_done_where_a_core_is_idle_is_interrupted_with_who_waits_for_it() -> None:
+    code = """
+import os, signal, subprocess, sys, threading, time
+from mt_nodes.runs.vehicle.caps import in_idle_thread
+def work():
+    try:
+        policies = [os.sched_getscheduler(0)]
+        threading.Thread(target=lambda: policies.append(os.sched_getscheduler(0))).start()
+        print(policies, subprocess.check_output([sys.executable, "-c", "import os; print(os.sched_getscheduler(0))"]))
+        sys.stdout.flush()
+        while True:
+            time.sleep(0.01)
+    finally:
+        print("put away")
+try:
+    in_idle_thread(work, lambda: False)
+except KeyboardInterrupt:
+    print("interrupted", os.sched_getscheduler(0))
+print(in_idle_thread(lambda: 7, lambda: False))
+try:
+    in_idle_thread(lambda: 1 / 0, lambda: False)
+except ZeroDivisionError:
+    print("raised")
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "[5, 5] b'5\\n'\n", "SCHED_IDLE is 5"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60.0)[0].split("\n") == ["put away", "interrupted 0", "7", "raised", ""]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may leave SCHED_IDLE")
+def test_what_is_ending_hurries_where_it_may() -> None:
+    code = """
+import os, time
+from mt_nodes.runs.vehicle.caps import in_idle_thread
+def work():
+    while os.sched_getscheduler(0) == os.SCHED_IDLE:
+        time.sleep(0.01)
+    return os.sched_getscheduler(0)
+print(in_idle_thread(work, lambda: True))
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60.0).stdout == b"3\n"
 
 
 @pytest.mark.parametrize("weight", [100, 50])

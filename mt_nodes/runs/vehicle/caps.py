@@ -9,19 +9,25 @@ is missing is told.
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.limit_watch import give_way
 from mt_nodes.base.safety_settings import Caps, LiveCaps
 
+Result = TypeVar("Result")
+_LOOK_EVERY_S = 0.5
 _PERIOD_US = 100_000
 _MB = 1_000_000
-#: Of the suite beside idle instances: a tenth of a core that others want whole, so that it can still be stopped.
+#: Of what of the suite is not idle: a tenth of a core that others want whole, so that the run can still be stopped.
 SUITE_NICENESS = 10
 
 
@@ -78,15 +84,45 @@ def _keep_to(cores: tuple[int, ...], ending: ExitStack) -> str:
 def yielding(caps: LiveCaps, proc: Path = Path("/proc/self")) -> Iterator[HeldLimits]:
     """Limit this process as :func:`capped` does, and have it give way to a live stack if that is wanted.
 
-    What it starts beside inherits that; instances get the policy by :attr:`ProcessLimits.policy`, which is stricter.
+    What it starts inherits that, but instances (:attr:`ProcessLimits.policy`) and what :func:`in_idle_thread` does.
     """
     with capped(caps, proc) as held:
         how, lacking = dict(held.how), dict(held.lacking)
         if caps.policy == "idle":
-            how["policy"] = f"SCHED_IDLE; the suite SCHED_BATCH, niceness {give_way(SUITE_NICENESS)}"
+            how["policy"] = f"SCHED_IDLE; control and report SCHED_BATCH, niceness {give_way(SUITE_NICENESS)}"
             if own := _own_share(proc):
                 lacking["policy"] = f"only beside what is in {own} too; give that group cpu.idle or a small weight"
         yield HeldLimits(how, lacking)
+
+
+def in_idle_thread(work: Callable[[], Result], ending: Callable[[], bool]) -> Result:
+    """Do something in a thread that runs, as all threads that it starts, only where a core has nothing else to do.
+
+    An interruption of this thread is one of that. The thread lasts until all is done: processes that it starts would
+    be ended with it (``PR_SET_PDEATHSIG``). This thread keeps its priority, which an idle one cannot have again without
+    CAP_SYS_NICE; with it, all threads do as soon as the work is ``ending``.
+    """
+    with ThreadPoolExecutor(1, "idle", os.sched_setscheduler, (0, os.SCHED_IDLE, os.sched_param(0))) as pool:
+        number, future = pool.submit(threading.get_ident).result(), pool.submit(work)
+        interrupted = False
+        while not future.done():
+            try:
+                wait([future], _LOOK_EVERY_S)
+                if interrupted or ending():
+                    _hurry()
+            except KeyboardInterrupt:
+                interrupted = True
+                kind = ctypes.py_object(KeyboardInterrupt)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), kind)
+        return future.result()
+
+
+def _hurry() -> None:
+    with suppress(PermissionError):
+        for task in Path("/proc/self/task").iterdir():
+            with suppress(ProcessLookupError):  # a thread that has just ended
+                if os.sched_getscheduler(int(task.name)) == os.SCHED_IDLE:
+                    os.sched_setscheduler(int(task.name), os.SCHED_BATCH, os.sched_param(0))
 
 
 def _own_share(proc: Path) -> str:
