@@ -21,6 +21,7 @@ from std_msgs.msg import String
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.params import build
+from mt_nodes.base.process_tree import descendants_of
 from mt_nodes.base.processes import Child, Process
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.cdr import codec
@@ -184,8 +185,13 @@ def test_the_clock_is_handed_on_where_there_is_one(
     assert set(topics.other_topics()) == found
 
 
+def argv_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().replace(".", "\0").split("\0")
+
+
+@pytest.mark.parametrize("policy", ["normal", pytest.param("idle", marks=pytest.mark.alone)])  # others take all cores
 def test_the_suite_joins_a_running_stack_and_leaves_it_when_it_is_told_to(
-    ending: ExitStack, domains: Any, tmp_path: Path
+    policy: str, ending: ExitStack, domains: Any, tmp_path: Path
 ) -> None:
     """Processes: a drive that is replayed, the reference stack as the live one, and the suite beside them."""
     bag, transforms = tmp_path / "bag", tmp_path / "transforms.yaml"
@@ -193,7 +199,7 @@ def test_the_suite_joins_a_running_stack_and_leaves_it_when_it_is_told_to(
     write_bundles(bag, made)
     dump_transforms(made[0].transforms, transforms)
     given = {"live_domain": domains[1], "transforms": str(transforms), "segments": {"test_bundles": 2}}
-    given |= {"relations": ["noise_outside_roi_10"], "caps": {"policy": "normal"}}
+    given |= {"relations": ["noise_outside_roi_10"], "caps": {"policy": policy}}
     run = LiveRun.create(live_config(given, "test"), str(tmp_path / "out"))
     env = ros_environment(os.environ, domains[1])
 
@@ -209,6 +215,9 @@ def test_the_suite_joins_a_running_stack_and_leaves_it_when_it_is_told_to(
     suite = child("live_suite", "--run", str(run.out))
     journal = run.out / "result.jsonl"
     until(lambda: journal.exists() and b'"HOLDS"' in journal.read_bytes(), "for a pair that holds")
+    tested = [int(pid) for pid in descendants_of(suite.pid) if "callable_stack" in argv_of(int(pid))]
+    policies = {os.sched_getscheduler(pid) for pid in tested}
+    assert (os.SCHED_IDLE in policies) == (policy == "idle") and tested
     suite.ask_to_end()
     until(lambda: suite.code is not None, "for the suite to end")
     assert suite.code == 130
