@@ -77,9 +77,6 @@ class Instance:
 
 
 Told = Mapping[str, Any]
-#: On a busy machine DDS may bring one that was started again together with us in one direction only, for good: 3 of 42
-#: runs, ten at a time on two cores; 7 of 48 without shared memory. Nothing is judged then; another start helps.
-UNHEARD_S = 20.0
 
 
 class Script(ProgressEvents):
@@ -88,10 +85,6 @@ class Script(ProgressEvents):
     def __init__(self, *steps: tuple[Callable[[Told], bool], Callable[[], object]]) -> None:
         super().__init__(None)
         self._steps = list(steps)
-
-    def first(self, when: Callable[[Told], bool], what: Callable[[], object]) -> None:
-        """Do this before all that is left."""
-        self._steps.insert(0, (when, what))
 
     def send(self, event: Told) -> None:
         if self._steps and "state" in event and self._steps[0][0](event):
@@ -111,17 +104,12 @@ def test_an_instance_that_dies_and_comes_back(
 ) -> None:
     Live(ending, domains[1])
     instance = Instance(ending, tmp_path, domains[2])
-    tested: list[tuple[float, int]] = []
+    tested: list[int] = []
 
     def enough(event: Told) -> bool:
-        """Whether six were tested since it was there again; one that hears nothing of us is started once more."""
-        tested.append((process_time_s(), event["tested"]))
-        (since_s, before), (now_s, now) = tested[0], tested[-1]
-        if now == before and now_s - since_s > UNHEARD_S:
-            instance.kill()
-            tested.clear()
-            script.first(not_there, instance.start)
-        return now >= before + 6
+        """Whether six were tested since it was there again."""
+        tested.append(event["tested"])
+        return tested[-1] >= tested[0] + 6
 
     script = Script(
         (not_there, instance.start),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fake_arms import FakeArm, Sent, answered, relation, seen, silent, suite
-from live_simulation import BEGAN_S, Simulation, VirtualTime, arriving, drive, one, virtual_time
+from live_simulation import BEGAN_S, PERIOD_S, Simulation, VirtualTime, arriving, drive, one, virtual_time
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
@@ -118,6 +118,29 @@ def test_what_an_instance_was_given_when_it_went_is_an_error_and_then_it_settles
     assert after[0] == "SETTLING" and set(after[8:]) == {"HOLDS"}
     assert len(kept.lines) == live.owed() and live.driver.status["lost_instances"] == 1
     assert going.count("restart") == 0
+
+
+@pytest.mark.parametrize("mode", ["shadow", "twin"])
+def test_what_went_out_before_a_busy_suite_looked_at_it_holds_up_nothing_when_the_instance_is_back(
+    mode: str, time: VirtualTime
+) -> None:
+    going = Going("followup", lambda sent: answered(seen(1)), 0.03)
+    config = {"mode": mode, "segments": Segments(settle_bundles=2, test_bundles=99)}
+    live = Simulation(
+        time, arms=(one("source"), going), stack=EXTERNAL, config=config, presence=lambda: going.presence(time.now_s)
+    )
+    rows = drive(40)
+    live.play(arriving(rows[:9]), 0.9)
+    for bundle in rows[9:15]:  # the suite gets no processor time for 0.6 s; what it has received goes out by itself
+        live.driver.received(bundle)
+        time.now_s += PERIOD_S
+        live.driver.line.send_due()
+    kept = live.play(arriving(rows[15:], 1.5))
+    outcome = {v.pair.bundle: v.outcome.value for v in kept.lines.values() if v.pair.judged_for == "a"}
+    assert set(outcome) == set(range(40)) and len(kept.lines) == live.owed()
+    assert all(outcome[n] in ("SKIPPED", "ERROR") for n in range(9, 22))
+    assert {outcome[n] for n in range(32, 40)} == {"HOLDS"}
+    assert any("pause the run" in reason for reason in reasons(live, "SKIPPED"))
 
 
 def judged_since(live: Simulation, first: int) -> list[tuple[str, str]]:

@@ -181,6 +181,10 @@ class LiveDriver:
             self._feeding.give_up(instant)
         if losses:
             self._unanswered.clear()
+            with self._changed:
+                for instant in filter(self._feeding.reached, self._arrived):  # it went out before it was looked at
+                    instant.lost = LOST
+                    self._feeding.give_up(instant)
         self._judge.forget()
         # A stateless instance, too: only an answer proves that both directions of communication work.
         self._rotation.settle_anew()
@@ -217,7 +221,7 @@ class LiveDriver:
     def _reason_to_skip(self, instant: Instant, busy: bool) -> str | None:
         """Return why an instant is neither tested nor used to settle, None if it is."""
         if instant.dropped:
-            return RESTARTED
+            return instant.lost or RESTARTED
         if self._wishes.state is RunState.PAUSED:
             return "paused"
         if self._presence.away:
@@ -253,7 +257,7 @@ class LiveDriver:
 
     def _close(self, instant: Instant) -> None:
         if instant.dropped:
-            self._end(instant, Outcome.SKIPPED, RESTARTED)
+            self._end(instant, Outcome.SKIPPED, instant.lost or RESTARTED)
             return
         self._judge.take(instant)
         if instant.turn is not None and not instant.ended:

@@ -36,6 +36,7 @@ class Instant:
         ended: whether its lines are written. swapped: whether the arms have changed their roles.
         behind: whether what goes to the second arm waits for the answer of the first.
         wrong: why it cannot be read, empty if it can.
+        lost: why whoever was given it will not answer, empty if nobody went.
     """
 
     bundle: Bundle
@@ -48,6 +49,7 @@ class Instant:
     swapped: bool = False
     behind: bool = False
     wrong: str = ""
+    lost: str = ""
 
     @property
     def roles(self) -> tuple[DelayedInput, DelayedInput]:
@@ -146,6 +148,11 @@ class Feeding:
         """Expect nothing more of an instant: whoever was given it is not there any more."""
         for slot in instant.slots:
             slot.is_released = slot.dropped = True
+
+    def reached(self, instant: Instant) -> bool:
+        """Tell whether an instance of ours was given an instant, or a part of it."""
+        slots = instant.slots[1:] if self._mode == "shadow" else instant.slots
+        return any(sending.sent for slot in slots for sending in slot.sendings)
 
     def forward(self, wire: Wire, arrived_s: float) -> None:
         """Put a message that is no sensor's on its way to our arms."""
