@@ -105,7 +105,8 @@ class LimitWatch:
         if self._idle or self._weight < DEFAULT_WEIGHT:
             # Idle weighs less than any niceness; batch does not interrupt others when it wakes up.
             idle = self._idle or niceness_of(self._weight) > _LARGEST_NICENESS
-            os.sched_setscheduler(0, os.SCHED_IDLE if idle else os.SCHED_BATCH, os.sched_param(0))
+            with suppress(PermissionError):
+                os.sched_setscheduler(0, os.SCHED_IDLE if idle else os.SCHED_BATCH, os.sched_param(0))
         if self._niceness:
             _weigh_session(min(_LARGEST_NICENESS, self._niceness))
 

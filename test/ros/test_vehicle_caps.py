@@ -70,6 +70,17 @@ def test_beside_a_live_stack_the_suite_and_what_it_starts_interrupt_nobody() -> 
     assert json.loads(plain["found"]) == [os.SCHED_OTHER, os.nice(0)] and not plain["how"]
 
 
+def test_where_the_system_refuses_that_it_is_told_and_the_run_goes_on() -> None:
+    refuse = "def refuse(*_):\n    raise PermissionError(1, 'no')\nos.sched_setscheduler = refuse\n"
+    then = "from mt_nodes.runs.vehicle.caps import in_idle_thread\n    found = in_idle_thread(lambda: 7, lambda: True)"
+    got = inside("LiveCaps()", then, refuse)
+    assert got == {
+        "how": {},
+        "lacking": {"policy": "the system refuses SCHED_IDLE (sched_setscheduler)"},
+        "found": 7,
+    }
+
+
 def test_what_is_done_where_a_core_is_idle_is_interrupted_with_who_waits_for_it() -> None:
     code = """
 import os, signal, subprocess, sys, threading, time

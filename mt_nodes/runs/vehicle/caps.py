@@ -88,7 +88,9 @@ def yielding(caps: LiveCaps, proc: Path = Path("/proc/self")) -> Iterator[HeldLi
     """
     with capped(caps, proc) as held:
         how, lacking = dict(held.how), dict(held.lacking)
-        if caps.policy == "idle":
+        if caps.policy == "idle" and (refused := in_idle_thread(_refusal, lambda: False)):
+            lacking["policy"] = refused
+        elif caps.policy == "idle":
             how["policy"] = f"SCHED_IDLE; control and report SCHED_BATCH, niceness {give_way(SUITE_NICENESS)}"
             if own := _own_share(proc):
                 lacking["policy"] = f"only beside what is in {own} too; give that group cpu.idle or a small weight"
@@ -102,7 +104,7 @@ def in_idle_thread(work: Callable[[], Result], ending: Callable[[], bool]) -> Re
     be ended with it (``PR_SET_PDEATHSIG``). This thread keeps its priority, which an idle one cannot have again without
     CAP_SYS_NICE; with it, all threads do as soon as the work is ``ending``.
     """
-    with ThreadPoolExecutor(1, "idle", os.sched_setscheduler, (0, os.SCHED_IDLE, os.sched_param(0))) as pool:
+    with ThreadPoolExecutor(1, "idle", _become_idle) as pool:
         number, future = pool.submit(threading.get_ident).result(), pool.submit(work)
         interrupted = False
         while not future.done():
@@ -115,6 +117,16 @@ def in_idle_thread(work: Callable[[], Result], ending: Callable[[], bool]) -> Re
                 kind = ctypes.py_object(KeyboardInterrupt)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), kind)
         return future.result()
+
+
+def _become_idle() -> None:
+    with suppress(PermissionError):  # where calls are filtered (systemd's SystemCallFilter); `yielding` tells it
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def _refusal() -> str:
+    """Say why this thread is not idle; empty if it is."""
+    return "" if os.sched_getscheduler(0) == os.SCHED_IDLE else "the system refuses SCHED_IDLE (sched_setscheduler)"
 
 
 def _hurry() -> None:
