@@ -154,8 +154,9 @@ def test_a_mutation_that_is_too_slow_is_left_out_and_never_the_source(
     assert len(late) >= 15 and all(reason.startswith("over budget: ") for reason in late), set(late)
     assert any("so the source went out; delay_s is 0.15" in reason for reason in late)
     # Of one whose turn has not come yet when the next is there none is begun: no queue grows.
+    assert all(re.search(r"\d+ ms (?:behind|late|needed)", reason) for reason in late), set(late)
     behind_ms = [float(ms) for reason in late for ms in re.findall(r"(\d+) ms (?:behind|late)", reason)]
-    assert len(behind_ms) == len(late) and max(behind_ms) < 1e3 * (2.0 * TAKES_S + machine_s), behind_ms
+    assert behind_ms and max(behind_ms) < 1e3 * (2.0 * TAKES_S + machine_s), behind_ms
     assert not any(line["outcome"] in ("VIOLATED", "ERROR") for line in lines)
     assert not any(line["outcome"] == "HOLDS" for line in lines if line["relation"] == "still_there")
     for heard in (events.points, events.clock):
