@@ -30,8 +30,10 @@ import numpy as np
 from mt_nodes.base.environment import free_domains, ros_environment
 from mt_nodes.base.processes import Child, Process, wait_until
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.messages import Bundle, Cloud, Image
-from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.data.cdr.world_messages import encode_odometry
+from mt_nodes.data.ego.published_motion import ODOMETRY_TYPE
+from mt_nodes.data.messages import Bundle, Cloud, Image, Odometry
+from mt_nodes.data.transforms import EGO_FRAME, dump_transforms
 from mt_nodes.world.scene.drive import generate_drive
 
 #: What is no mutator: the first goes nowhere else, the others pass the message on as it is.
@@ -53,7 +55,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 class Payload:
     """One kind of message: its type, its points (of a cloud) or size (height, width) (of an image), and relations.
 
-    ``share``: of the rounds that are asked for, where each takes long.
+    ``share``: of the rounds that are asked for, where each takes long. ``odometry``: whether the vehicle publishes it.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Payload:
     size: tuple[int, ...]
     relations: tuple[str, ...]
     share: float = 1.0
+    odometry: bool = False
 
     def encode(self, bundle: Bundle) -> bytes:
         """Return the message, its cloud made of a bundle's."""
@@ -70,12 +73,13 @@ class Payload:
 
 
 _FAST = ("noise_outside_roi_1000", "points_dropped_10_percent")
-#: They estimate the ego's motion from the clouds, and simulate what a beam meets: tens of milliseconds.
+#: They need the ego's motion, and simulate what a beam meets: tens of milliseconds.
 _SLOW = ("object_added_person", "fog_keeps_near_obstacles")
 _CLOUDS = {"cloud of 2 MB": 120_000, "cloud of 6 MB": 375_000}
 PAYLOADS = (
     *(Payload(name, codec.POINT_CLOUD, (points,), _FAST) for name, points in _CLOUDS.items()),
-    *(Payload(f"{name}, physics", codec.POINT_CLOUD, (points,), _SLOW, 0.25) for name, points in _CLOUDS.items()),
+    *(Payload(f"{name}, physics", codec.POINT_CLOUD, (points,), _SLOW, 0.25, True) for name, points in _CLOUDS.items()),
+    Payload("cloud of 2 MB, physics, no odometry", codec.POINT_CLOUD, (120_000,), _SLOW, 0.25),
     Payload("image of 1920 x 1080", codec.IMAGE, (1080, 1920), ("brightness_raised_lane",)),
 )
 
@@ -158,7 +162,8 @@ def _in_processes(
             children[way] = Child(Process(way, argv, env, place / f"{way}.log"))
             ending.callback(children[way].stop, STOP_S)
         count = str(max(2, round(rounds * payload.share)))
-        argv = (sys.executable, __file__, "ends", payload.type, str(place), count, *commands)
+        odometry = str(int(payload.odometry))
+        argv = (sys.executable, __file__, "ends", payload.type, str(place), count, odometry, *commands)
         with (place / "ends.log").open("w") as log:
             done = subprocess.run(argv, env=env, check=False, stdout=log, stderr=subprocess.STDOUT)
         if done.returncode:
@@ -225,7 +230,12 @@ def relay(way: str, type_name: str, place: Path) -> None:
         (place / "publish_ms.json").write_text(json.dumps(publish_ms[WARM_UP:]))
 
 
-def ends(type_name: str, place: Path, rounds: int, mutators: Sequence[str]) -> None:
+def odometry_of(number: int) -> bytes:
+    """Return the odometry of a vehicle that creeps, at the stamp of the message with a number, in s."""
+    return encode_odometry(Odometry("odom", number * 10**9, 0.02 * number, 0.0, 0.0, 1.0, 0.0, EGO_FRAME))
+
+
+def ends(type_name: str, place: Path, rounds: int, odometry: bool, mutators: Sequence[str]) -> None:
     """Send and receive messages, one way after the other; write the times beside the message."""
     from mt_nodes.nodes import qos
     from mt_nodes.nodes.message_classes import message_class
@@ -241,7 +251,14 @@ def ends(type_name: str, place: Path, rounds: int, mutators: Sequence[str]) -> N
         senders = {way: node.create_publisher(kind, _topic(way, "in"), qos.REPLAY) for way in ways}
         for way in ways:
             node.create_subscription(kind, _topic(way, "out"), received, qos.REPLAY, raw=True)
-        if not wait_until(lambda: all(s.get_subscription_count() for s in senders.values()), READY_S):
+        mover = node.create_publisher(message_class(ODOMETRY_TYPE), "/odom", qos.REPLAY) if odometry else None
+        hearers = len(mutators) - len(BARE[1:]) if odometry else 0
+
+        def ready() -> bool:
+            heard = mover is None or mover.get_subscription_count() >= hearers
+            return heard and all(sender.get_subscription_count() for sender in senders.values())
+
+        if not wait_until(ready, READY_S):
             sys.exit("bench: relay or mutator did not get ready")
         template = bytearray((place / "message.cdr").read_bytes())
         times: dict[str, list[float | None]] = {way: [] for way in ways}
@@ -252,6 +269,9 @@ def ends(type_name: str, place: Path, rounds: int, mutators: Sequence[str]) -> N
                 number += 1
                 template[4:8] = number.to_bytes(4, "little")
                 message = bytes(template)
+                if mover is not None:
+                    mover.publish(odometry_of(number))
+                    time.sleep(EVERY_S)
                 began = time.perf_counter()
                 senders[way].publish(message)
                 heard = arrived.wait(ANSWER_S) and came[0][1][4:8] == message[4:8]
@@ -297,7 +317,8 @@ def write_docs(path: Path, machine: Mapping[str, Any], part: Mapping[str, Any]) 
         "adds. A run fails if a mutator passes on an unchanged message, or a relay a changed one.",
         f"{date.today().isoformat()}, {machine['cpu']}, {machine['cores']} cores (load {machine['load_1min']}), "
         f"Python {machine['python']}, NumPy {machine['numpy']}; medians of {part['repeats']} runs of {part['rounds']} "
-        "messages for each path, a quarter as many with physics.",
+        "messages for each path, a quarter as many with physics. With physics, the vehicle publishes its odometry, "
+        "unless the heading says that there is none.",
     ]
     for name, rows in part["payloads"].items():
         table = [f"| {' | '.join(COLUMNS)} |", "| --- |" + " ---: |" * 6 + " --- | ---: |"]
@@ -335,10 +356,10 @@ NOTES = (
     "0042](decisions/0042-in-line-without-a-compiled-part.md)).",
     "**Out of reach.** A fifth of what the relay adds remains for a mutation: 0.3 ms at 2 MB, 0.8 ms at "
     "6 MB. `points_dropped` looks at every coordinate, chooses a tenth of the points and copies the others one by one. "
-    "Fog and objects need the ego's motion, which the `mutator` node has only from the clouds: KISS-ICP takes more "
-    "than half of their latency; for fog, `ego_speed_mps` in the relation spares it. Then fog follows each beam "
-    "(15 ms at 2 MB), and an object is cast into the cloud by rays (8 ms). With `mt inline`, such a mutation needs a "
-    "`hold_s` of that length; a later follow-up is not sent.",
+    "Fog and objects need the ego's motion. Where the vehicle publishes odometry or `/tf`, the node takes it from "
+    "there; else it registers the clouds (KISS-ICP), which takes more than half of the latency. Fog follows each beam, "
+    "and an object is cast into the cloud by rays; the instants in which an object gets its place take a tenth of a second "
+    "(p99). With `mt inline`, such a mutation needs a `hold_s` of that length; a later follow-up is not sent.",
     "**`mt inline`** adds a process and a hop to the path, and proves before it offers: [what it "
     "adds](vehicle.md#budgets) is above twice what one relay adds, and cannot be 1.2 times.",
 )
@@ -346,6 +367,6 @@ NOTES = (
 
 if __name__ == "__main__":
     if sys.argv[1] == "ends":
-        ends(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5:])
+        ends(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "1", sys.argv[6:])
     else:
         relay(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

@@ -69,6 +69,24 @@ def quaternion_of_yaw(yaw_rad: float) -> tuple[float, float, float, float]:
     return 0.0, 0.0, math.sin(yaw_rad / 2), math.cos(yaw_rad / 2)
 
 
+def rotation_vector(rotation: Floats) -> Floats:
+    """Return axis times angle (3,) of a rotation (3, 3) of less than half a turn, from its quaternion."""
+    x, y, z, w = quaternion_of(rotation)
+    axis, sign = np.array([x, y, z]), (1.0 if w >= 0.0 else -1.0)
+    sine = float(np.linalg.norm(axis))
+    if sine < 1e-12:
+        return 2.0 * sign * axis
+    return np.asarray(axis * (sign * 2.0 * np.arctan2(sine, sign * w) / sine))
+
+
+def rotation_by(vector: Floats) -> Floats:
+    """Return the rotation (3, 3) by axis times angle (3,)."""
+    angle = float(np.linalg.norm(vector))
+    if angle < 1e-12:
+        return rotation_matrix((*(0.5 * vector).tolist(), 1.0))
+    return rotation_matrix((*(vector * (np.sin(angle / 2.0) / angle)).tolist(), float(np.cos(angle / 2.0))))
+
+
 def _unit(quaternion: Iterable[float]) -> tuple[float, float, float, float]:
     x, y, z, w = map(float, quaternion)
     norm = math.sqrt(x * x + y * y + z * z + w * w)

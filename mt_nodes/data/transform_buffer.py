@@ -6,9 +6,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
-import numpy as np
-
-from mt_nodes.data.transforms import Transform, TransformTree
+from mt_nodes.data.transforms import Transform, TransformTree, pose_between
 
 #: Seconds for which moving transforms are kept; tf2's default.
 HISTORY_S = 10.0
@@ -51,15 +49,9 @@ class TransformBuffer:
 
 
 def _interpolated(rows: list[Transform], stamp_ns: int) -> Transform:
-    from scipy.spatial.transform import Rotation, Slerp  # slow to import, and only moving frames need it
-
     after = bisect_right(rows, stamp_ns, key=lambda r: r.stamp_ns)
     if after == 0 or after == len(rows):
         return rows[min(after, len(rows) - 1)]
     a, b = rows[after - 1], rows[after]
     share = (stamp_ns - a.stamp_ns) / (b.stamp_ns - a.stamp_ns)
-    matrix = np.eye(4)
-    turn = Slerp([0.0, 1.0], Rotation.from_matrix(np.stack([a.matrix[:3, :3], b.matrix[:3, :3]])))
-    matrix[:3, :3] = turn(share).as_matrix()
-    matrix[:3, 3] = (1 - share) * a.matrix[:3, 3] + share * b.matrix[:3, 3]
-    return Transform(a.parent, a.child, matrix, stamp_ns, static=False)
+    return Transform(a.parent, a.child, pose_between(a.matrix, b.matrix, share), stamp_ns, static=False)

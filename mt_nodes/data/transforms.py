@@ -14,7 +14,7 @@ import yaml
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_list, refuse_unknown
-from mt_nodes.data.rotations import quaternion_of, quaternion_of_rpy, rotation_matrix
+from mt_nodes.data.rotations import quaternion_of, quaternion_of_rpy, rotation_by, rotation_matrix, rotation_vector
 
 Matrix = npt.NDArray[np.float64]
 #: Frames of the ego vehicle and of the map, as REP 105 names them.
@@ -142,6 +142,19 @@ def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]
     if not np.allclose(matrix[:3, :3] @ matrix[:3, :3].T, np.eye(3), atol=1e-6):
         raise ValueError("the quaternion is too large or too near zero to be made a unit one")
     return matrix
+
+
+def pose_between(a: Matrix, b: Matrix, share: float) -> Matrix:
+    """Return the pose (4, 4) a share of the way from one pose to another at constant velocity and turn rate.
+
+    Also before and after the two. The way is a screw in SE(3) divided into its translation, linear, and its rotation,
+    by the axis and angle between the two (slerp; Shoemake, Animating Rotation with Quaternion Curves, SIGGRAPH 1985).
+    """
+    pose = np.eye(4)
+    turn = rotation_vector(a[:3, :3].T @ b[:3, :3])
+    pose[:3, :3] = a[:3, :3] @ rotation_by(share * turn)
+    pose[:3, 3] = (1.0 - share) * a[:3, 3] + share * b[:3, 3]
+    return pose
 
 
 def inverse(matrix: Matrix) -> Matrix:

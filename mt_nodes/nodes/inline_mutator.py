@@ -27,6 +27,7 @@ from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.message_digests import sha256_of_followup
+from mt_nodes.nodes.frame_taps import FrameTaps
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.node_main import quick_executor
 from mt_nodes.nodes.spinning_context import quiet_node
@@ -44,7 +45,7 @@ _LOOK_EVERY_S = 0.1
 class InlineMutator:
     """Makes follow-ups of what it taps and offers them."""
 
-    def __init__(self, config: InlineConfig, offers: Offers, ledger: LineFile) -> None:
+    def __init__(self, config: InlineConfig, frames: FrameTaps, offers: Offers, ledger: LineFile) -> None:
         self._offers, self._ledger = offers, ledger
         self._relation = load_relation(config.relation)
         refuse_baseline(self._relation, "inline")
@@ -52,8 +53,7 @@ class InlineMutator:
             self._relation.mutate, config.seed, self._relation.id, requires=self._relation.requires
         )
         self._numbers = {between.raw: number for number, between in enumerate(config.topics)}
-        tree = load_transforms(Path(config.transforms)) if config.transforms else TransformTree()
-        self._reader = InstantReader(tree)
+        self._reader = InstantReader(frames.at, frames.track)
         self._count = 0
         self.failure: MtError | None = None
 
@@ -131,7 +131,8 @@ def _carry_out(given: argparse.Namespace, ended: Flag) -> None:
     ending = ExitStack()
     held = ending.enter_context(capped(config.caps))
     ledger.append({"type": "caps", "how": dict(held.how), "lacking": dict(held.lacking)})
-    mutator = InlineMutator(config, offers, ledger)
+    frames = FrameTaps(node, load_transforms(Path(config.transforms)) if config.transforms else TransformTree())
+    mutator = InlineMutator(config, frames, offers, ledger)
     inputs = LiveInputs(node, [row.raw for row in config.topics], round(config.sync_s * 1e9), mutator.received)
     node.create_timer(_LOOK_EVERY_S, inputs.look)
     executor.add_node(node)

@@ -173,11 +173,11 @@ class LiveInputs:
 class InstantReader:
     """Makes bundles of the messages of live instants.
 
-    ``track``: what estimates the ego's motion from them, and from what else it is given. ``radars``: topics whose point
-    clouds are a radar's; None: their fields tell.
+    ``transforms_at``: returns the transforms of an instant. ``track``: what estimates the ego's motion from them, and
+    from what else it is given. ``radars``: topics whose point clouds are a radar's; None: their fields tell.
     """
 
-    transforms: TransformTree
+    transforms_at: Callable[[int], TransformTree]
     track: EgoTrack = field(default_factory=EgoTrack)
     intensities: SensorBook = field(default_factory=SensorBook)
     radars: frozenset[str] | None = None
@@ -206,7 +206,7 @@ class InstantReader:
             radar_topics=frozenset(m.topic for m in messages if isinstance(m, Radar)),
             images=tuple(m for m in messages if isinstance(m, Image)),
             camera_infos=tuple(m for m in messages if isinstance(m, CameraInfo)),
-            transforms=self.transforms,
+            transforms=self.transforms_at(messages[0].stamp_ns),
             wires=tuple(wires),
             track=self.track,
         )

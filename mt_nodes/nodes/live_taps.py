@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy
 
 from mt_nodes.base.errors import MtError
-from mt_nodes.data.cdr import codec
-from mt_nodes.data.ego.published_motion import ODOMETRY_TYPE
 from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, Wire
-from mt_nodes.data.transform_buffer import TransformBuffer
-from mt_nodes.data.transforms import Transform, TransformTree
+from mt_nodes.data.transforms import TransformTree
 from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
+from mt_nodes.nodes.frame_taps import FrameTaps
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
-from mt_nodes.nodes.message_classes import available, message_class
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.stacks.stack import Stack
 
 LOOK_EVERY_S = 0.1
@@ -80,36 +76,13 @@ class LiveTopics:
         return ReplayedTopic(topic, rows[0].topic_type, latched)
 
 
-class KnownTransforms:
-    """What is known of frames: the user's file, and what ``/tf`` and ``/tf_static`` have said so far.
-
-    ``fixed``: the user's, which stand above those that are heard.
-    """
-
-    def __init__(self, fixed: TransformTree) -> None:
-        self._buffer = TransformBuffer(fixed)
-
-    def take(self, data: bytes, static: bool) -> list[Transform]:
-        """Take in one serialized ``tf2_msgs/TFMessage``, and return its transforms.
-
-        Raises MtError: it cannot be understood.
-        """
-        transforms = codec.transforms_from_msg(codec.decode(codec.TF, data), static)
-        self._buffer.add(transforms)
-        return transforms
-
-    def at(self, stamp_ns: int) -> TransformTree:
-        """Return what is known by now of an instant; a frame that nobody has told of is not in it."""
-        return self._buffer.at(stamp_ns)
-
-
 class LiveTaps:
     """Hears instants and everything else, from the moment that it is made.
 
     Args:
         node: in the live domain, spun by somebody else; what is heard is handed on in that thread.
         stack: whose inputs are tapped.
-        transforms: the user's file; where ``tf2_msgs`` is installed, what is heard of frames comes to it.
+        transforms: the user's file, to which comes what is heard of frames.
         receiver: who takes it.
     """
 
@@ -118,19 +91,13 @@ class LiveTaps:
     ) -> None:
         self._node, self._receiver = node, receiver
         radars = frozenset(stack.topics.get("radar", ()))
-        self._reader = InstantReader(TransformTree(), intensities=SensorBook(stack.intensities), radars=radars)
-        self._odometry: set[str] = set()
-        self._frames = KnownTransforms(transforms)
+        self._frames = FrameTaps(node, transforms)
+        self._reader = InstantReader(self._frames.at, self._frames.track, SensorBook(stack.intensities), radars)
         #: Why nothing more is heard, empty while all is well.
         self.failure = ""
         for row in beside.values():
             profile = qos.LATCHED if row.latched else qos.LIVE_BURSTS
             node.create_subscription(message_class(row.type), row.topic, self._passing(row), profile, raw=True)
-        if available(codec.TF):
-            for topic, static, profile in (("/tf", False, qos.LIVE_BURSTS), ("/tf_static", True, qos.LATCHED)):
-                node.create_subscription(
-                    message_class(codec.TF), topic, self._frame_received(static), profile, raw=True
-                )
         within_ns = round(stack.sync_s * 1e9)
         self._inputs = LiveInputs(node, stack.sensor_topics, within_ns, self._received, qos.SENSOR_TAP)
         self._looking = node.create_timer(LOOK_EVERY_S, self._look)
@@ -141,29 +108,8 @@ class LiveTaps:
 
         return received
 
-    def _frame_received(self, static: bool) -> Callable[[bytes], None]:
-        def received(data: bytes) -> None:
-            with suppress(MtError):  # what is not known is told of the pairs that need it
-                transforms = self._frames.take(data, static)
-                if not static:
-                    self._reader.track.add_transforms(transforms, time.monotonic())
-
-        return received
-
-    def _tap_odometry(self) -> None:
-        """Tap what tells of the ego's motion, as far as it is published by now."""
-        for topic, types in self._node.get_topic_names_and_types():
-            if ODOMETRY_TYPE in types and topic not in self._odometry:
-                self._odometry.add(topic)
-                kind, take = message_class(ODOMETRY_TYPE), partial(self._odometry_received, topic)
-                self._node.create_subscription(kind, topic, take, qos.LIVE_BURSTS, raw=True)
-
-    def _odometry_received(self, topic: str, data: bytes) -> None:
-        self._reader.track.take(Wire(topic, ODOMETRY_TYPE, 0, data, came_s=time.monotonic()))
-
     def _look(self) -> None:
         try:
-            self._tap_odometry()
             if self._inputs.look():
                 self._looking.cancel()
         except MtError as error:  # raised from here, the executor would print where; what to do is in the text
@@ -176,7 +122,6 @@ class LiveTaps:
         every = (*loose, *wires)
         try:
             bundle = self._reader.read(0, wires)
-            transforms = self._frames.at(bundle.stamp_ns)
-            self._receiver.received(replace(bundle, transforms=transforms, wires=every, loose=loose))
+            self._receiver.received(replace(bundle, wires=every, loose=loose))
         except MtError as error:
             self._receiver.received(Bundle(0, 0, wires[0].stamp_ns, wires=every, loose=loose), str(error))

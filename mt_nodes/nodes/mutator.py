@@ -31,6 +31,7 @@ from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.frame_taps import FrameTaps
 from mt_nodes.nodes.ledger_topic import LedgerTopic, OfferedInstant
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.managed_node import ManagedNode, ManagedParameters
@@ -69,7 +70,7 @@ class MutatorParameters(ManagedParameters):
         5, low=0, high=1000, help="every n-th instant is control: the source is its own follow-up; 0: none is"
     )
     seed: int = param(0, low=0, high=2**31 - 1, help="what every draw depends on")
-    transforms: str = param("", help="YAML file of transforms, for regions in another frame than the cloud's")
+    transforms: str = param("", help="YAML file of transforms, where live /tf does not give them")
 
     def __post_init__(self) -> None:
         if self.control_every == 1:
@@ -94,7 +95,8 @@ class Mutator(ManagedNode):
         offered = (self._relation, load_relation(CONTROL))
         self._pipelines = {r.id: MutationPipeline(r.mutate, given.seed, r.id, requires=r.requires) for r in offered}
         self._laps = Episodes(math.inf)
-        self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
+        fixed = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
+        self._frames = FrameTaps(self, fixed)
         self._far = SpinningContext(given.output_domain) if given.output_domain != -1 else None
         self._out: Node = self if self._far is None else self._far.add(plain_node, "mt_mutator")
         self._followups: dict[str, Publisher] = {}
@@ -102,7 +104,7 @@ class Mutator(ManagedNode):
         self._later: deque[tuple[int, Bundle, frozenset[str]]] = deque()
         self._timer: Timer | None = None
         self._looking = self.create_timer(LOOK_EVERY_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self._reader = InstantReader(self._tree)
+        self._reader = InstantReader(self._frames.at, self._frames.track)
         self._ledger = LedgerTopic(self, self._relation.id)
         self._inputs = LiveInputs(self, tuple(self._outputs), round(given.sync_s * 1e9), self._received)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from rclpy.qos import QoSProfile
 
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.ego.published_motion import ODOMETRY_TYPE
 from mt_nodes.data.stack_topics import DEFAULT_INPUTS, DEFAULT_OUTPUTS, WORLD_TYPES
 from mt_nodes.nodes import clock_echo, control, live_view, qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
@@ -98,6 +100,11 @@ NODES = {
                 CLOUD,
                 qos.LIVE_TAP,
                 "live clouds, or what its publishers send; input_topic",
+            ),
+            Endpoint("subscribes", "/tf, /tf_static", codec.TF, qos.LIVE_BURSTS, "frames, where tf2_msgs is installed"),
+            Endpoint(
+                *("subscribes", "every odometry", ODOMETRY_TYPE, qos.LIVE_BURSTS),
+                "the ego's motion (docs/ego_motion.md)",
             ),
             Endpoint(
                 *("publishes", f"/mt/followup{DEFAULT_INPUTS['lidar']}", CLOUD, qos.REPLAY),

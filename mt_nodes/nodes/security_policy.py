@@ -78,14 +78,14 @@ def profiles(stack: StackTopics) -> dict[str, tuple[Profile, ...]]:
             _managed(Profile("simulator", (*_published("simulator"), *stack.inputs, *_TRANSFORMS), stack.outputs)),
         ),
         "mutator": (
-            _managed(Profile("mutator", ("/mt/ledger", *_followups(stack)), stack.inputs)),
+            _managed(Profile("mutator", ("/mt/ledger", *_followups(stack)), (*stack.inputs, *stack.needs))),
             _plain(Profile("mt_mutator", _followups(stack))),
         ),
         "monitor": (
             _managed(Profile("monitor", ("/mt/verdicts",), ("/mt/ledger", *stack.outputs))),
             *(_plain(Profile(f"mt_monitor_{arm}", (), stack.outputs)) for arm in OWN_NODES),
         ),
-        "watch_suite": (Profile(TAP, (), (*stack.inputs, *stack.outputs)),),
+        "watch_suite": (Profile(TAP, (), (*stack.inputs, *stack.outputs, *stack.needs)),),
         "callable_stack": (_with_parameters(_plain(hosted)),),
         "suite": (suite, *arms),
         "live_suite": (

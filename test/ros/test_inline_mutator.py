@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ import pytest
 from mt_nodes.base.jsonl import LineFile
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import wires_of_bundle
+from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.messages import Bundle
-from mt_nodes.data.transforms import dump_transforms
+from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.nodes.inline_mutator import InlineMutator
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.relations.pipeline import DerivedFollowup
@@ -30,12 +32,9 @@ class Offered:
     def __init__(self, place: Path, ledger: LineFile) -> None:
         self.bundle = next(iter(generate_drive(1)))
         self.offers: list[tuple[int, int, bytes]] = []
-        dump_transforms(self.bundle.transforms, place.with_name("transforms.yaml"))
-        config = InlineConfig(
-            topics=(Between(self.bundle.cloud().topic, "/points"),),
-            transforms=str(place.with_name("transforms.yaml")),
-        )
-        self.mutator = InlineMutator(config, self, ledger)  # type: ignore[arg-type]
+        config = InlineConfig(topics=(Between(self.bundle.cloud().topic, "/points"),))
+        frames = SimpleNamespace(at=TransformBuffer(self.bundle.transforms).at, track=EgoTrack())
+        self.mutator = InlineMutator(config, frames, self, ledger)  # type: ignore[arg-type]
         self._ledger = place
         self.made: list[DerivedFollowup] = []
         self._derive = self.mutator._pipeline.derive

@@ -22,6 +22,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.evidence import write_evidence
 from mt_nodes.engine.journal import read_journal
@@ -49,7 +50,9 @@ OWN = {
 def instants() -> tuple[Bundle, ...]:
     """Instants as taps make them: of bytes that came over topics."""
     made = generate_drive(20, 1, replace(hdl_64e(), azimuths=100))
-    return tuple(InstantReader(bundle.transforms).read(0, wires_of_bundle(bundle)) for bundle in made)
+    return tuple(
+        InstantReader(TransformBuffer(bundle.transforms).at).read(0, wires_of_bundle(bundle)) for bundle in made
+    )
 
 
 def loses(sent: Sent) -> Answer:

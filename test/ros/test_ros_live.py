@@ -26,9 +26,9 @@ from mt_nodes.base.processes import Child, Process
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Wire
-from mt_nodes.data.transforms import Transform, TransformTree, UnknownTransform, dump_transforms, pose_matrix
+from mt_nodes.data.transforms import TransformTree, dump_transforms
 from mt_nodes.nodes import live_suite, qos
-from mt_nodes.nodes.live_taps import KnownTransforms, LiveTaps, LiveTopics
+from mt_nodes.nodes.live_taps import LiveTaps, LiveTopics
 from mt_nodes.nodes.message_classes import available, message_class
 from mt_nodes.runs.live.config import live_config
 from mt_nodes.runs.live.live_run import LiveRun, read_domains
@@ -158,19 +158,6 @@ def test_taps_hand_on_what_is_no_sensors_byte_for_byte_the_clock_and_what_was_sa
     assert taken.instants[-1][0].clouds == () and taken.instants[-1][0].wires[0].topic == "/points"
     live.torn = False
     until(lambda: not taken.instants[-1][1])
-
-
-def at(child: str, x_m: float) -> Transform:
-    return Transform("base_link", child, pose_matrix((x_m, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0)))
-
-
-def test_frames_are_known_when_they_were_told_and_the_users_file_stands_above_them() -> None:
-    heard = KnownTransforms(TransformTree([at("lidar", 7.0)]))
-    with pytest.raises(UnknownTransform):
-        heard.at(5).lookup("base_link", "camera")
-    heard.take(codec.encode_transforms(TransformTree([at("lidar", 1.0), at("camera", 2.0)]), 5), static=True)
-    assert heard.at(5).lookup("base_link", "camera")[0, 3] == 2.0
-    assert heard.at(5).lookup("base_link", "lidar")[0, 3] == 7.0
 
 
 @pytest.mark.parametrize(("clock", "found"), [("auto", {"/clock"}), ("false", set()), ("true", {"/clock"})])

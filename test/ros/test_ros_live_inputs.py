@@ -16,6 +16,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.processes import wait_until
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Wire
+from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.world.scene.drive import EGO_SPEED_MPS, ODOMETRY_TOPIC, generate_drive
 
@@ -56,7 +57,7 @@ def test_what_was_taken_for_clouds_is_tapped_as_what_it_is_also_while_the_execut
 
 def test_odometry_of_an_instant_tells_the_ego_motion_and_what_else_comes_passes_along() -> None:
     """The drive's odometry comes before the cloud; the cloud leads all the same."""
-    reader, made = InstantReader(next(iter(generate_drive(1))).transforms), list(generate_drive(3))
+    reader, made = InstantReader(TransformBuffer(next(iter(generate_drive(1))).transforms).at), list(generate_drive(3))
     diagnostics = Wire("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", 0, b"")
     read = [reader.read(i, (diagnostics, *wires_of_bundle(bundle))) for i, bundle in enumerate(made)]
     assert [wire.topic for wire in read[0].wires][:2] == ["/diagnostics", ODOMETRY_TOPIC]

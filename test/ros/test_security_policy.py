@@ -19,12 +19,14 @@ from ros_support import Peer, until
 
 from mt_nodes.base.environment import ENCLAVE_VARIABLE, SECURITY_VARIABLE, enclave, use_enclave, user_environment
 from mt_nodes.base.resources import config_dir
+from mt_nodes.data.cdr import codec
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes.callable_stack import CallableStack
 from mt_nodes.nodes.clock_echo import ClockEcho
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.live_control import LiveControl
 from mt_nodes.nodes.live_view import LiveView
+from mt_nodes.nodes.message_classes import available
 from mt_nodes.nodes.monitor import Monitor
 from mt_nodes.nodes.mutator import Mutator
 from mt_nodes.nodes.node_interfaces import NODES
@@ -39,6 +41,8 @@ from mt_nodes.stacks.stack import load_stack
 Made = Callable[..., Any]
 STACK = load_stack("reference_detector")
 TOPICS = StackTopics.of(STACK)
+#: Heard where tf2_msgs is installed, which is no package of PyPI.
+FRAMES: set[str] = set() if available(codec.TF) else {"subscribes /tf", "subscribes /tf_static"}
 
 
 def of(executable: str, node: str) -> Profile:
@@ -96,13 +100,13 @@ def test_the_shipped_file_is_what_the_code_says() -> None:
 @pytest.mark.parametrize(
     ("executable", "cls", "unused"),
     [
-        ("mutator", Mutator, {"publishes /mt/followup/sensing/lidar/points"}),
+        ("mutator", Mutator, {"publishes /mt/followup/sensing/lidar/points"} | FRAMES),
         ("monitor", Monitor, set()),
         ("clock_echo", ClockEcho, set()),
     ],
 )
 def test_a_node_may_do_what_it_does_and_no_more(executable: str, cls: Any, unused: set[str], made: Made) -> None:
-    """Follow-ups are published where live clouds come."""
+    """Follow-ups are published where live clouds come, frames are heard where tf2_msgs is installed."""
     node = made(cls)
     assert refused(node, executable, executable) == []
     assert idle(node, executable, executable) == unused
@@ -149,7 +153,7 @@ def test_a_hosted_stack_may_do_what_it_does_and_no_more(
     """The enclave of callable stacks; their arm's nodes take and say the same topics."""
     node = made(lambda: CallableStack(STACK, TransformTree(), report_errors=True))
     assert refused(node, "callable_stack", "callable_stack") == []
-    assert idle(node, "callable_stack", "callable_stack") == {"subscribes /tf", "subscribes /tf_static"}
+    assert idle(node, "callable_stack", "callable_stack") == FRAMES
     peer = Peer(ending, domains[1])
     until(lambda: "callable_stack" in peer.node.get_node_names())
     [player] = [row for row in profiles(TOPICS)["suite"] if row.node == "mt_mutator"]

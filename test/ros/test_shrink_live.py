@@ -21,6 +21,7 @@ from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.outputs import Detections, Output
+from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.judging import Answer
@@ -77,7 +78,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
         segments=Segments(settle_bundles=1, test_bundles=3),
     )
     run = LiveRun.create(config, str(made / "run"))
-    read = InstantReader(bundles(1)[0].transforms).read
+    read = InstantReader(TransformBuffer(bundles(1)[0].transforms).at).read
     clouds = [replace(bundle, images=(), camera_infos=()) for bundle in bundles(12, points=POINTS)]
     instants = [read(0, wires_of_bundle(bundle)) for bundle in clouds]
     with virtual_time() as time, Recorder(run, lambda line: None) as recorder, no_pages():

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.rotations import quaternion_of, rotation_matrix
-from mt_nodes.data.transforms import Matrix, inverse
+from mt_nodes.data.rotations import quaternion_of, rotation_matrix, rotation_vector
+from mt_nodes.data.transforms import Matrix, inverse, pose_between
 
 Floats = npt.NDArray[np.float64]
 #: Sources of ego motion, the most trusted first.
@@ -93,17 +93,8 @@ def rounded_pose(pose: Matrix) -> Matrix:
 
 
 def between(a: TimedPose, b: TimedPose, stamp_ns: int) -> Matrix:
-    """Return the pose at a stamp on the way from one pose to another at constant velocity and turn rate.
-
-    Also before and after the two. The way is a screw in SE(3) divided into its translation, linear, and its rotation,
-    by the axis and angle between the two (slerp; Shoemake, Animating Rotation with Quaternion Curves, SIGGRAPH 1985).
-    """
-    share = (stamp_ns - a.stamp_ns) / (b.stamp_ns - a.stamp_ns)
-    pose = np.eye(4)
-    turn = rotation_vector(a.pose[:3, :3].T @ b.pose[:3, :3])
-    pose[:3, :3] = a.pose[:3, :3] @ rotation_by(share * turn)
-    pose[:3, 3] = (1.0 - share) * a.pose[:3, 3] + share * b.pose[:3, 3]
-    return pose
+    """Return the pose at a stamp on the way from one pose to another, also before and after the two."""
+    return pose_between(a.pose, b.pose, (stamp_ns - a.stamp_ns) / (b.stamp_ns - a.stamp_ns))
 
 
 def motion_between(a: TimedPose, b: TimedPose, axes: Matrix) -> tuple[Floats, float]:
@@ -122,24 +113,6 @@ def moved_m(a: Matrix, b: Matrix) -> float:
 def turned_rad(a: Matrix, b: Matrix) -> float:
     """Return the angle between two poses."""
     return float(np.linalg.norm(rotation_vector(a[:3, :3].T @ b[:3, :3])))
-
-
-def rotation_vector(rotation: Floats) -> Floats:
-    """Return axis times angle (3,) of a rotation (3, 3) of less than half a turn, from its quaternion."""
-    x, y, z, w = quaternion_of(rotation)
-    axis, sign = np.array([x, y, z]), (1.0 if w >= 0.0 else -1.0)
-    sine = float(np.linalg.norm(axis))
-    if sine < 1e-12:
-        return 2.0 * sign * axis
-    return np.asarray(axis * (sign * 2.0 * np.arctan2(sine, sign * w) / sine))
-
-
-def rotation_by(vector: Floats) -> Floats:
-    """Return the rotation (3, 3) by axis times angle (3,)."""
-    angle = float(np.linalg.norm(vector))
-    if angle < 1e-12:
-        return rotation_matrix((*(0.5 * vector).tolist(), 1.0))
-    return rotation_matrix((*(vector * (np.sin(angle / 2.0) / angle)).tolist(), float(np.cos(angle / 2.0))))
 
 
 def relative(a: Matrix, b: Matrix) -> Matrix:

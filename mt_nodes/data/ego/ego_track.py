@@ -24,13 +24,12 @@ from mt_nodes.data.ego.ego_motion import (
     KISS_ICP,
     EgoMotion,
     moved_m,
-    rotation_by,
-    rotation_vector,
     rounded_pose,
 )
 from mt_nodes.data.ego.keyframe import LostTrack
 from mt_nodes.data.ego.lidar_track import LidarTrack
 from mt_nodes.data.ego.published_motion import HISTORY_S, PoseSource, PublishedMotion
+from mt_nodes.data.rotations import rotation_by, rotation_vector
 from mt_nodes.data.transforms import Matrix, Transform, inverse
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ class InlineConfig:
     depth: int = param(5, low=1, high=1000, help="history depth of the topics; a remote depth cannot be seen")
     sync_s: float = param(0.02, low=0.0, high=1.0, unit="s", help="how far apart the messages of one instant may be")
     seed: int = param(0, low=0, high=2**31 - 1, help="what every draw depends on")
-    transforms: str = param("", help="YAML file of transforms")
+    transforms: str = param("", help="YAML file of transforms, where live /tf does not give them")
     plugins: tuple[str, ...] = param((), help="directories with your own plugins")
     caps: Caps = param(Caps(), convert=_one(Caps), help="what the mutator may take of the computer")
 
