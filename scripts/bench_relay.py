@@ -358,8 +358,8 @@ NOTES = (
     "6 MB. `points_dropped` looks at every coordinate, chooses a tenth of the points and copies the others one by one. "
     "Fog and objects need the ego's motion. Where the vehicle publishes odometry or `/tf`, the node takes it from "
     "there; else it registers the clouds (KISS-ICP), which takes more than half of the latency. Fog follows each beam, "
-    "and an object is cast into the cloud by rays; the instants in which an object gets its place take a tenth of a second "
-    "(p99). With `mt inline`, such a mutation needs a `hold_s` of that length; a later follow-up is not sent.",
+    "and an object is cast into the cloud by rays; the instants in which an object gets its place take a tenth of a "
+    "second (p99). With `mt inline`, such a mutation needs a `hold_s` of that length; a later follow-up is not sent.",
     "**`mt inline`** adds a process and a hop to the path, and proves before it offers: [what it "
     "adds](vehicle.md#budgets) is above twice what one relay adds, and cannot be 1.2 times.",
 )

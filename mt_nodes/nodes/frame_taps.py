@@ -39,18 +39,20 @@ class FrameTaps:
     Args:
         node: in the live domain, spun by somebody else.
         fixed: the user's file, which stands above what is heard.
+        motion: whether odometry is heard, too.
 
     Attributes:
         track: what estimates the ego's motion from what is heard.
     """
 
-    def __init__(self, node: Node, fixed: TransformTree) -> None:
+    def __init__(self, node: Node, fixed: TransformTree, *, motion: bool = True) -> None:
         self.track = EgoTrack()
         self._node, self._frames = node, TransformBuffer(fixed)
         self._odometry: set[str] = set()
         for topic, (static, profile) in TRANSFORM_TOPICS.items() if available(codec.TF) else ():
             node.create_subscription(message_class(codec.TF), topic, self.take_frames(static), profile, raw=True)
-        node.create_timer(LOOK_EVERY_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        if motion:
+            node.create_timer(LOOK_EVERY_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def at(self, stamp_ns: int) -> TransformTree:
         """Return what is known by now of an instant; a frame that nobody has told of is not in it."""

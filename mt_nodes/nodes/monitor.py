@@ -33,6 +33,7 @@ from mt_nodes.engine.arrival import AHEAD_S, Arrivals, AwaitedAnswer
 from mt_nodes.engine.judging import Answer, Engine, Offer
 from mt_nodes.engine.silent_followups import NOT_COUNTED, PairAnswers, SilentFollowups
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.frame_taps import FrameTaps
 from mt_nodes.nodes.managed_node import ManagedNode, ManagedParameters
 from mt_nodes.nodes.node_main import run_node
 from mt_nodes.nodes.output_listener import OutputListener
@@ -52,7 +53,7 @@ class MonitorParameters(ManagedParameters):
     followup_domain: int = param(-1, low=-1, high=232, help="ROS domain of the follow-up arm; -1: this one")
     source_prefix: str = param("", help="put before the source arm's topics")
     followup_prefix: str = param("", help="put before the follow-up arm's topics")
-    transforms: str = param("", help="YAML file of transforms, for regions in another frame than the outputs'")
+    transforms: str = param("", help="YAML file of transforms, where live /tf does not give them")
 
 
 class StampedArrivals(Arrivals):
@@ -107,7 +108,8 @@ class Monitor(ManagedNode):
                 "use `mt live`"
             )
         self._control = load_relation(CONTROL)
-        self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
+        fixed = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
+        self._frames = FrameTaps(self, fixed, motion=False)
         self._contexts: list[SpinningContext] = []
         self._arms = (
             self._listen("source", given.source_domain, given.source_prefix),
@@ -191,7 +193,8 @@ class Monitor(ManagedNode):
 
     def _bundle(self, line: dict[str, Any]) -> Bundle:
         pair = Pair.parse(line["pair"])
-        return Bundle(pair.episode, pair.bundle or 0, line["stamp_ns"], transforms=self._tree)
+        stamp_ns = line["stamp_ns"]
+        return Bundle(pair.episode, pair.bundle or 0, stamp_ns, transforms=self._frames.at(stamp_ns))
 
     def _tell(self, verdicts: Sequence[Verdict]) -> None:
         for verdict in verdicts:

@@ -60,6 +60,8 @@ def _suite_endpoints() -> tuple[Endpoint, ...]:
     )
 
 
+FRAMES = Endpoint("subscribes", "/tf, /tf_static", codec.TF, qos.LIVE_BURSTS, "frames, where tf2_msgs is installed")
+
 NODES = {
     "replayer": Interface(
         "plays the topics of a bag and /clock at the pace of the recording",
@@ -101,7 +103,7 @@ NODES = {
                 qos.LIVE_TAP,
                 "live clouds, or what its publishers send; input_topic",
             ),
-            Endpoint("subscribes", "/tf, /tf_static", codec.TF, qos.LIVE_BURSTS, "frames, where tf2_msgs is installed"),
+            FRAMES,
             Endpoint(
                 *("subscribes", "every odometry", ODOMETRY_TYPE, qos.LIVE_BURSTS),
                 "the ego's motion (docs/ego_motion.md)",
@@ -124,6 +126,7 @@ NODES = {
                 *("subscribes", OUTPUTS["topic"], OUTPUTS["type"], qos.ANSWERS),
                 "outputs, once in each arm; topics and types as the stack file says",
             ),
+            FRAMES,
             Endpoint("publishes", "/mt/verdicts", TEXT, qos.JOURNAL, "one verdict each"),
         ),
         "ros2 run mt_nodes monitor --ros-args -p relation:=noise_outside_roi_100 -p "

@@ -82,7 +82,7 @@ def profiles(stack: StackTopics) -> dict[str, tuple[Profile, ...]]:
             _plain(Profile("mt_mutator", _followups(stack))),
         ),
         "monitor": (
-            _managed(Profile("monitor", ("/mt/verdicts",), ("/mt/ledger", *stack.outputs))),
+            _managed(Profile("monitor", ("/mt/verdicts",), ("/mt/ledger", *stack.outputs, *_TRANSFORMS))),
             *(_plain(Profile(f"mt_monitor_{arm}", (), stack.outputs)) for arm in OWN_NODES),
         ),
         "watch_suite": (Profile(TAP, (), (*stack.inputs, *stack.outputs, *stack.needs)),),

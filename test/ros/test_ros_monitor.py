@@ -26,6 +26,7 @@ from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections
+from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
 from mt_nodes.nodes.control import ControlNode
@@ -74,14 +75,41 @@ class Arms:
             self.say(0, index, 2)
             self.say(1, index, 2)
 
-    def say(self, arm: int, index: float, count: int) -> None:
-        centers = [[10.0 + 5 * i, 0.0, 1.0] for i in range(count)]
-        boxes = Detections.make("base_link", stamp(index), centers, [[4.0, 2.0, 1.5]] * count)
+    def say(self, arm: int, index: float, count: int, frame_id: str = "base_link", ego_x_m: float = 0.0) -> None:
+        centers = [[ego_x_m + 10.0 + 5 * i, 0.0, 1.0] for i in range(count)]
+        boxes = Detections.make(frame_id, stamp(index), centers, [[4.0, 2.0, 1.5]] * count)
         self.outputs[arm].publish(MarkerArrayObstacles().encode(boxes))
 
     def outcomes(self, count: int) -> dict[str, str]:
         self.verdicts.wait(count)
         return {line["pair"].split("/")[1]: line["outcome"] for line in lines(self.verdicts)}
+
+
+def test_outputs_in_the_frame_of_a_map_are_judged_by_the_frames_of_the_live_system(
+    made: Make, ending: ExitStack, domains: Any, tmp_path: Path
+) -> None:
+    """The ego drives on in the map, 1 m an instant; nobody gives a file of transforms."""
+    stack = tmp_path / "s.yaml"
+    stack.write_text("{callable: 'x:y', stateless: true, deadline_s: 0.5}")
+    arms = Arms(ending, domains)
+    node = made(Monitor, relation="noise_outside_roi_10", stack=stack, followup_domain=domains[2])
+    arms.matched()
+
+    def offer(index: int, followup_count: int) -> None:
+        arms.offer(index)
+        arms.say(0, index, 2, "map", 100.0 + index)
+        arms.say(1, index, followup_count, "map", 100.0 + index)
+
+    offer(0, 2)
+    assert arms.outcomes(1) == {"0": "NOT_APPLICABLE"}
+    assert "no transform from frame 'map' to 'base_link'" in lines(arms.verdicts)[0]["reason"]
+    for index in (1, 3):
+        pose = pose_matrix((100.0 + index, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
+        tree = TransformTree([Transform("map", "base_link", pose, stamp(index), static=False)])
+        node._frames.take_frames(static=False)(codec.encode_transforms(tree, stamp(index)))
+    offer(1, 2)
+    offer(2, 1)
+    assert arms.outcomes(3) == {"0": "NOT_APPLICABLE", "1": "HOLDS", "2": "VIOLATED"}
 
 
 def test_the_monitor_judges_by_stamp_whatever_the_order(

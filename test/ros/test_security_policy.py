@@ -101,7 +101,7 @@ def test_the_shipped_file_is_what_the_code_says() -> None:
     ("executable", "cls", "unused"),
     [
         ("mutator", Mutator, {"publishes /mt/followup/sensing/lidar/points"} | FRAMES),
-        ("monitor", Monitor, set()),
+        ("monitor", Monitor, FRAMES),
         ("clock_echo", ClockEcho, set()),
     ],
 )
