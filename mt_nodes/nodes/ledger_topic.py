@@ -39,9 +39,8 @@ class OfferedInstant:
     came_ns: int
 
     @classmethod
-    def now(cls, relation: str, bundle: Bundle) -> OfferedInstant:
-        """Return what is offered of a bundle that came when its leading message did."""
-        came_s = bundle.wires[0].came_s
+    def now(cls, relation: str, bundle: Bundle, came_s: float | None) -> OfferedInstant:
+        """Return what is offered of a bundle; ``came_s``: when its leading message came, monotonic."""
         waited_s = 0.0 if came_s is None else time.monotonic() - came_s
         return cls(relation, bundle, time.time_ns() - round(1e9 * waited_s))
 

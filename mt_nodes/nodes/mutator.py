@@ -2,7 +2,8 @@
 """``ros2 run mt_nodes mutator``: derives a follow-up of every instant of live sensors and publishes it elsewhere.
 
 Every n-th instant is control: the source is its own follow-up. Stamps that go back begin another lap of a bag.
-The input is tapped best effort with depth 1, so that this node can never hold its publisher back.
+The input is tapped best effort, so that this node can never hold its publisher back: the newest message of a topic, a
+few of each of several topics, of which none may be missing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -106,7 +107,8 @@ class Mutator(ManagedNode):
         self._looking = self.create_timer(LOOK_EVERY_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._reader = InstantReader(self._frames.at, self._frames.track)
         self._ledger = LedgerTopic(self, self._relation.id)
-        self._inputs = LiveInputs(self, tuple(self._outputs), round(given.sync_s * 1e9), self._received)
+        profile = qos.SENSOR_TAP if len(self._outputs) > 1 else qos.LIVE_TAP
+        self._inputs = LiveInputs(self, tuple(self._outputs), round(given.sync_s * 1e9), self._received, profile)
 
     def close(self) -> None:
         """Tell of everything that was sent, and leave the other domain, too."""
@@ -138,12 +140,14 @@ class Mutator(ManagedNode):
             bundle = self._reader.read(index, wires, lap)
         except MtError as error:
             unread = Bundle(lap, index, wires[0].stamp_ns, wires=tuple(wires))
-            self._ledger.report_unjudged(
-                OfferedInstant.now(relation, unread), Outcome.ERROR, f"cannot be read: {error}"
-            )
+            offered = OfferedInstant.now(relation, unread, wires[0].came_s)
+            self._ledger.report_unjudged(offered, Outcome.ERROR, f"cannot be read: {error}")
             return
+        # A stack gets what is between two instants with the second of them, before it.
+        loose = self._inputs.passed_over
+        bundle = replace(bundle, wires=(*loose, *wires), loose=loose)
         self._pipelines[self._relation.id].meet(bundle)
-        self._answer(OfferedInstant.now(relation, bundle))
+        self._answer(OfferedInstant.now(relation, bundle, wires[0].came_s), wires[0].topic)
         self._ledger.then(self._pipelines[self._turn(lap, index + 1)].foresee, lap, index + 1, bundle)
 
     def _turn(self, lap: int, index: int) -> str:
@@ -151,13 +155,13 @@ class Mutator(ManagedNode):
         every = self._given.control_every
         return CONTROL if every and not (index + lap) % every else self._relation.id
 
-    def _answer(self, offered: OfferedInstant) -> None:
+    def _answer(self, offered: OfferedInstant, leading: str) -> None:
         """Send the follow-up of a bundle, if it has one, and have it told what became of it."""
         bundle, pipeline = offered.bundle, self._pipelines[offered.relation]
-        publisher = self._publisher(bundle.wires[0].topic)
+        publisher = self._publisher(leading)
         if not publisher.get_subscription_count():
             # An answer that cannot come must not be missed: what nobody hears is no follow-up.
-            reason = f"nobody subscribes to {self._outputs[bundle.wires[0].topic]}"
+            reason = f"nobody subscribes to {self._outputs[leading]}"
             self._ledger.report_unjudged(offered, Outcome.SKIPPED, reason)
             return
         try:

@@ -203,6 +203,31 @@ def test_the_mutator_joins_live_topics_of_every_kind(
         assert got == [encode_message(old), encode_message(shown)], old.topic
 
 
+@pytest.mark.parametrize(("mutation", "changed"), [("brightness_changed", True), ("points_dropped", False)])
+def test_frames_of_a_camera_that_is_faster_go_along_with_the_next_instant(
+    mutation: str, changed: bool, ending: ExitStack, domains: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Three frames a cloud: the stack gets each, changed where the relation changes pictures, as recorded elsewhere."""
+    given = {"id": "between", "kind": "expected", "because": "x", "check": "obstacle_count_not_less"}
+    (tmp_path / "between.yaml").write_text(json.dumps({**given, "mutate": [{mutation: {}}]}))
+    slope = np.add.outer(np.arange(24), np.arange(32)).astype(np.uint8)[..., None].repeat(3, axis=2)
+
+    def picture(i: float) -> Any:
+        return replace(image(i, CAMERAS[0]), pixels=slope + np.uint8(30 * i))
+
+    rows = [[cloud(i, LIDARS[0]), *(picture(i + part / 3) for part in range(3))] for i in range(2)]
+    alone = Alone(ending, domains, rows[0][:2], relation=tmp_path / "between.yaml")
+    alone.send(rows[0])
+    first = alone.lines(1)
+    alone.send(rows[1])
+    second = alone.lines(2)[1]
+    assert "outcome" not in first[0] and "outcome" not in second, second
+    frames = [codec.image_from_msg("", codec.decode(codec.IMAGE, bytes(m))) for m in alone.outputs[CAMERAS[0]].wait(4)]
+    assert [frame.stamp_ns for frame in frames] == [stamp(0), stamp(1 / 3), stamp(2 / 3), stamp(1)]
+    given_pixels = [message.pixels for message in (*rows[0][1:], rows[1][1])]
+    assert [not np.array_equal(a.pixels, b) for a, b in zip(frames, given_pixels, strict=True)] == [changed] * 4
+
+
 def test_the_mutator_changes_images_alone_and_tells_of_what_it_cannot_read(
     ending: ExitStack, domains: tuple[int, ...]
 ) -> None:
