@@ -529,7 +529,8 @@ def test_a_suite_joins_a_live_stack_that_has_a_launch_file_of_its_own_and_leaves
 def join_and_leave(started: Any, place: Path) -> tuple[str, Path]:
     """Let the suite test eight bundles beside the example's stack; return what it said, and its results."""
     out = place / "out"
-    settings = "set:=bundles=8 segments.settle_bundles=1 relations=noise_outside_roi_10"
+    # With the default, idle, it would wait for as long as other tests keep the cores busy.
+    settings = "set:=bundles=8 segments.settle_bundles=1 relations=noise_outside_roi_10 caps.policy=normal"
     launch = started("live", f"config:={EXAMPLE / 'live.yaml'}", settings, f"out:={out}")
     said, _ = launch.communicate(timeout=200)
     assert nothing_left_of(launch, out)
