@@ -15,6 +15,7 @@ this is an end with a reason, so the parent of a limited command gives it one: a
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import gc
@@ -116,6 +117,8 @@ _FORWARDED = frozenset(
 _AWAITED = _FORWARDED | {signal.SIGCHLD}
 #: A signal to the whole process group interrupts the child twice at once; a person presses Ctrl-C more slowly.
 _SAME_INTERRUPT_S = 0.3
+#: An interruption that Python dropped comes again after this.
+_AGAIN_S = 0.01
 #: How often a command with a limit of address space is looked at.
 _WATCH_S = 1.0
 
@@ -153,7 +156,9 @@ def _work(command: Callable[[], int], returned: mmap.mmap) -> int:
     """Run the command and hand its exit code to the parent; processes forked by a plugin hand over none."""
     own = os.getpid()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _Interrupt())
+        interrupt = _Interrupt()
+        signal.signal(signal.SIGINT, interrupt)
+        sys.unraisablehook = interrupt.dropped
     try:
         code = command()
     except SystemExit as exited:  # of the parser, which has printed why
@@ -245,16 +250,35 @@ def _flush() -> None:
 
 
 class _Interrupt:
-    """Handles SIGINT as Python does, but takes two at once for one."""
+    """Handles SIGINT as Python does, but takes two at once for one, and loses none.
+
+    Python drops an exception that is raised in a destructor or a callback of a weak reference, of which each import has
+    some, and reports it to ``sys.unraisablehook``.
+    """
 
     def __init__(self) -> None:
         self._raised_s = -_SAME_INTERRUPT_S
+        self._hook = sys.unraisablehook
 
     def __call__(self, number: int, frame: object) -> None:
         now_s = time.monotonic()
         if now_s - self._raised_s > _SAME_INTERRUPT_S:
             self._raised_s = now_s
             raise KeyboardInterrupt
+
+    def dropped(self, what: sys.UnraisableHookArgs) -> None:
+        """Interrupt again, soon, if that is what was dropped."""
+        if not issubclass(what.exc_type, KeyboardInterrupt):
+            self._hook(what)
+            return
+        self._raised_s = -_SAME_INTERRUPT_S
+        # Raised in here it would be dropped, too. No ``Thread``: this may be inside one that is being made.
+        _thread.start_new_thread(_interrupt_soon, ())
+
+
+def _interrupt_soon() -> None:
+    time.sleep(_AGAIN_S)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 @contextlib.contextmanager

@@ -76,6 +76,7 @@ def test_a_campaign_over_topics_leaves_what_a_replay_over_topics_leaves(
     assert len(verdict_lines(cell)) == 2 * 3 and left_by(cell)[2], "there is something to compare"
 
 
+@pytest.mark.long  # in process: test_campaign_core.py
 def test_a_worker_killed_over_topics_changes_nothing(bags: list[Path], replayed: Path, tmp_path: Path) -> None:
     """As soon as its suite has begun the journal: stacks are starting, or answering."""
     conducted = planned(tmp_path, bags[:1], transport="ros", retries=9, **ASKED)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from made_runs import sparse_drive
 
 import mt_nodes as mt
@@ -22,6 +23,7 @@ def followups(directory: Path) -> list[tuple[str, str]]:
     return sorted((row["pair"], row["sha256"]) for row in rows)
 
 
+@pytest.mark.long  # in process: test_ego_motion_run.py; topics and process alike: test_replay.py
 def test_a_run_over_topics_places_objects_as_one_in_process(tmp_path: Path) -> None:
     bag = sparse_drive(tmp_path / "bag", 3)
     runs = [

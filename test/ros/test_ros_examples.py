@@ -10,7 +10,8 @@ from made_runs import sparse_drive
 from page_commands import ROOT, copy_of, follow
 
 
-@pytest.mark.parametrize("folder", ["plugin", pytest.param("stacks", marks=pytest.mark.long)])
+@pytest.mark.parametrize("folder", ["plugin", "stacks"])
+@pytest.mark.long  # in process: test_examples.py
 def test_the_replay_over_topics_of_an_example(folder: str, tmp_path: Path) -> None:
     here = copy_of(folder, tmp_path)
     page = here / "README.md"

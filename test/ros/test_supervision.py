@@ -200,6 +200,12 @@ def test_an_interrupt_of_the_group_comes_once(command: Callable[..., Command]) -
     assert started.over()[0] == 11
 
 
+def test_an_interrupt_that_comes_in_a_destructor_comes_again(command: Callable[..., Command]) -> None:
+    destructor = ("class Ends:", "    def __del__(self):", "        os.kill(os.getpid(), signal.SIGINT)", "Ends()")
+    ended, _, error = command(*destructor, "sleep()").over()
+    assert ended == -signal.SIGINT and "Exception ignored" not in error
+
+
 def test_a_command_that_ignores_interrupts_goes_on(command: Callable[..., Command]) -> None:
     ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
     started = command("ready(); time.sleep(1); return 7", **ignoring)

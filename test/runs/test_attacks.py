@@ -69,7 +69,7 @@ def test_a_folder_of_adversarial_plugins_is_refused(name: str, tmp_path: Path) -
         plugins.catalogue.cache_clear()
 
 
-@pytest.mark.parametrize("name", ["to and fro", "zero"])
+@pytest.mark.parametrize("name", [pytest.param("to and fro", marks=pytest.mark.long), "zero"])
 def test_stamps_that_jump_blame_nobody(name: str, bags: attack_inputs.Bags, tmp_path: Path) -> None:
     runs = attack_runs.Runs(tmp_path, tmp_path / "clock.so")
     ended = runs.run("replay in process", attack_runs.Attack(bags.stamps()[name]))

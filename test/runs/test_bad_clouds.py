@@ -158,6 +158,7 @@ def test_what_cannot_be_gone_on_with_is_told(tmp_path: Path, name: str) -> None:
     assert snapshots.matches(f"cloud: {name}", ended.told, tmp_path)
 
 
+@pytest.mark.long  # smaller ones are judged each day
 def test_five_million_points_are_judged(tmp_path: Path) -> None:
     many = np.concatenate([scan(i / 1000, 50_000).points for i in range(100)])
     ended = replay(tmp_path / "out", bag(tmp_path / "bag", [message(0, replace(scan(0), points=many))]))

@@ -77,7 +77,10 @@ def test_with_the_stacks_thresholds_it_is_decided(replay: Any, capsys: Any) -> N
     assert "warning" not in printed.err and "warning" not in summary["scores"]["detections"]
 
 
-@pytest.mark.parametrize(("least", "text", "near"), [(0.29, "score 0.35 to 0.29", 6), (0.0, "score 0.35 to none", 0)])
+@pytest.mark.parametrize(
+    ("least", "text", "near"),
+    [(0.29, "score 0.35 to 0.29", 6), pytest.param(0.0, "score 0.35 to none", 0, marks=pytest.mark.long)],
+)
 def test_how_far_a_score_fell_is_said(replay: Any, capsys: Any, least: float, text: str, near: int) -> None:
     summary, lines = replay(0.35, least, scores={"detections": {"high": 0.34, "low": 0.3}})
     (relation,) = summary["relations"].values()

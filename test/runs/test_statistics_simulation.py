@@ -56,8 +56,7 @@ def test_the_interval_of_independent_pairs_covers(frames: int) -> None:
     ("truth", "frames"),
     [
         (0.05, 49),
-        (0.2, 300),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in ((0.1, 45), (0.3, 40), (0.5, 300))),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in ((0.2, 300), (0.1, 45), (0.3, 40), (0.5, 300))),
     ],
 )
 def test_the_interval_of_independent_pairs_covers_at_one_rate(truth: float, frames: int) -> None:
@@ -93,13 +92,17 @@ def test_the_interval_over_drives_covers(alike: float) -> None:
     assert covered(lambda rng, truth: clusters(rng, 25, 12, truth, alike)) == pytest.approx(95.0, abs=1.5)
 
 
-@pytest.mark.parametrize(("drives", "frames", "truth", "alike"), [(25, 12, 0.2, 0.2), (40, 10, 0.1, 0.1)])
+@pytest.mark.parametrize(
+    ("drives", "frames", "truth", "alike"), [(25, 12, 0.2, 0.2), pytest.param(40, 10, 0.1, 0.1, marks=pytest.mark.long)]
+)
 def test_the_interval_over_drives_covers_at_one_rate(drives: int, frames: int, truth: float, alike: float) -> None:
     share = covered(lambda rng, p: clusters(rng, drives, frames, p, alike), truth, truth, 1500)
     assert share == pytest.approx(95.0, abs=1.5)
 
 
-@pytest.mark.parametrize(("low", "high", "runs"), [(0.02, 0.5, 1200), (0.2, 0.2, 1500)])
+@pytest.mark.parametrize(
+    ("low", "high", "runs"), [(0.02, 0.5, 1200), pytest.param(0.2, 0.2, 1500, marks=pytest.mark.long)]
+)
 def test_the_interval_over_blocks_of_one_drive_covers(low: float, high: float, runs: int) -> None:
     share = covered(lambda rng, truth: of_one_drive(clusters(rng, 30, 10, truth, 0.3)), low, high, runs)
     assert share == pytest.approx(95.0, abs=1.5)

@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("kind", ["adult", "car"])
+@pytest.mark.parametrize("kind", ["adult", pytest.param("car", marks=pytest.mark.long)])
 def test_a_cut_out_stands_where_and_as_the_object_did(kind: str) -> None:
     view, thing, pose = labelled(kind)
     cutout = cut_out(view, thing, "it")
