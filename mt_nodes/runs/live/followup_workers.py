@@ -15,6 +15,7 @@ from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.process_clock import process_time_s
+from mt_nodes.base.process_tree import children_of, read_file
 from mt_nodes.base.processes import Child, Process, how_it_ended, wait_until
 from mt_nodes.data.bundle_transport import result_unpickler, source_pickler, without_decoded
 from mt_nodes.data.messages import Bundle
@@ -27,22 +28,31 @@ from mt_nodes.runs.live.followup_process import FollowupReply, FollowupRequest, 
 from mt_nodes.stacks.shared_channel import SharedChannel, shared_memory
 
 MODULE = "mt_nodes.runs.live.followup_process"
-#: A process that takes longer for one follow-up, or to be ready, is ended.
+#: A process that takes longer for one follow-up, or to be ready, is ended, unless it waits for a core: on a busy
+#: computer one that gives way may wait for long. So much processor time beyond that is too much, too.
 HANG_S = 30.0
+_LOOK_EVERY_S = 1.0
 #: After so many ends of processes without a follow-up between them the run ends.
 MOST_ENDS = 5
-#: What ending by itself may take before it is enforced.
+#: How long it is waited for the exit code of one that closed its connection.
 END_S = 2.0
+_TICKS_HZ = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A process. ``request``: what it makes, of the ``source`` bundle, for a ``ticket``; None: it only gets ready."""
+    """A process, what it is at ``since_s``, and which offers it has made follow-ups of.
+
+    It makes one of ``offer`` and ``source`` for a ``ticket``, None: it only warms up or gets ready. ``suspect_s``: what
+    processor time it had taken when it became suspicious.
+    """
 
     child: Child
     channel: SharedChannel
     since_s: float
     busy: bool = True
+    looked_s: float = 0.0
+    suspect_s: float | None = None
     ticket: Any = None
     offer: Offer | None = None
     source: Bundle | None = None
@@ -96,17 +106,20 @@ class FollowupWorkers:
             looking.register(number, select.POLLIN)
         for number, _ in looking.poll(0):
             yield from self._taken(by_number[number])
-        now_s = process_time_s()
-        for worker in [one for one in self._workers if one.busy and now_s - one.since_s > HANG_S]:
+        for worker in [one for one in self._workers if one.busy and _hangs(one)]:
             yield from self._replaced(worker, f"got no further for {HANG_S:g} s and was ended")
 
     def close(self) -> None:
         """End all of them."""
         for worker in self._workers:
             worker.channel.close()
-        for worker in self._workers:
-            worker.child.stop(END_S)
+            worker.child.stop(0.0)
         self._workers = []
+
+    @property
+    def tickets(self) -> list[Any]:
+        """Tickets of what is being made."""
+        return [worker.ticket for worker in self._workers if worker.ticket is not None]
 
     def _started(self) -> _Worker:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -125,7 +138,7 @@ class FollowupWorkers:
     def _ask(self, worker: _Worker, offer: Offer, bundle: Bundle, begun: Begun, ticket: Any) -> None:
         number = self._number[offer.relation.id, offer.draw]
         worker.warm.add(number)
-        worker.busy, worker.since_s = True, process_time_s()
+        worker.busy, worker.since_s, worker.suspect_s = True, process_time_s(), None
         worker.ticket, worker.offer, worker.source = ticket, offer, bundle
         request = FollowupRequest(number, without_decoded(bundle), begun, ticket is not None)
         with contextlib.suppress(OSError):
@@ -148,12 +161,30 @@ class FollowupWorkers:
     def _replaced(self, worker: _Worker, how: str) -> Iterator[tuple[Any, FollowupPlan]]:
         """Put another in the place of one that ended or hangs, and yield what that means for what it was to make."""
         self.lost, self._ends = self.lost + 1, self._ends + 1
+        place = self._workers.index(worker)
+        del self._workers[place]
         worker.channel.close()
         worker.child.stop(0.0)
         why = f"the process that makes follow-ups {how}"
         if self._ends >= MOST_ENDS:
             told = f"{why}, the last of {MOST_ENDS} without a follow-up between them; see {self._log}"
             raise InfrastructureError(f"{told}; `workers: 0` makes them in the suite's own process")
-        self._workers[self._workers.index(worker)] = self._started()
+        self._workers.insert(place, self._started())
         if worker.ticket is not None and worker.offer is not None:
             yield worker.ticket, FollowupPlan(worker.offer, None, Outcome.ERROR, f"{why}; another was started")
+
+
+def _hangs(worker: _Worker) -> bool:
+    """Tell whether a process gets no further though no core is lacking."""
+    if process_time_s() - worker.since_s < HANG_S or process_time_s() - worker.looked_s < min(_LOOK_EVERY_S, HANG_S):
+        return False
+    worker.looked_s = process_time_s()
+    pid = next(iter(children_of(worker.child.pid)), worker.child.pid)
+    try:
+        tasks = [read_file(str(path)).rpartition(")")[2].split() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # it has just ended, which its channel tells
+        return False
+    took_s = sum(int(fields[11]) + int(fields[12]) for fields in tasks) / _TICKS_HZ
+    worker.suspect_s = took_s if worker.suspect_s is None else worker.suspect_s
+    waits = any(fields[0] in "RD" for fields in tasks)  # for a core, or the disk
+    return bool(tasks) and (not waits or took_s - worker.suspect_s > HANG_S)

@@ -248,7 +248,7 @@ class LiveDriver:
 
     def _collect(self) -> None:
         """Collect what other processes have made, and answers in the order of the inputs."""
-        for made in self._maker.finished():
+        for made in self._maker.finished(self._ending):
             self._note_made(*made)
         while self._unanswered and (
             self._feeding.through(self._unanswered[0]) or self._feeding.overtaken(self._unanswered)

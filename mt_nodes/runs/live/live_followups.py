@@ -143,14 +143,22 @@ class Maker:
                 instant.in_making = True
         return instant.in_making
 
-    def finished(self) -> Iterator[tuple[Instant, Ended | None]]:
-        """Yield instants whose follow-ups other processes have made, or will not; have them begin what waits."""
+    def finished(self, ending: bool) -> Iterator[tuple[Instant, Ended | None]]:
+        """Yield instants whose follow-ups other processes have made, or will not; have them begin what waits.
+
+        ``ending``: what is late is not waited for: those processes may get no core.
+        """
         if self._workers is None:
             return
         for making, prepared in self._workers.finished():
             making.instant.in_making = False
             if not making.is_over:
                 yield making.instant, self._put(making.instant, prepared, making.began_s)
+        late_ones = [*self._waiting, *(self._workers.tickets if ending else ())]
+        for making in (one for one in late_ones if one.instant.late_s >= 0.0 and not one.is_over):
+            making.instant.in_making = False
+            yield making.instant, (Outcome.SKIPPED, "over budget: it went out before a process made its follow-up")
+        self._waiting = deque(making for making in self._waiting if not making.is_over)
         while self._waiting and self._workers.free:
             making = replace(self._waiting.popleft(), began_s=process_time_s())
             late = self._too_late(making.instant, making.offer, newest=not self._waiting)
