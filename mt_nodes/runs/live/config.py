@@ -22,6 +22,8 @@ NOT_GIVEN = -1
 #: So many processes that make follow-ups as the computer has cores for. Some are left for the suite's own threads and
 #: our instance; each process takes memory.
 AUTO, OWN_CORES, MOST_WORKERS = -1, 2, 8
+#: What takes less processor time (s) is made by the suite's own thread: to hand it over and back takes some ms, too.
+LEAST_S = 0.03
 
 
 @dataclass(frozen=True)

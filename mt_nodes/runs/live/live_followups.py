@@ -17,7 +17,7 @@ from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.relations.pipeline import Begun
-from mt_nodes.runs.live.config import Limits
+from mt_nodes.runs.live.config import LEAST_S, Limits
 from mt_nodes.runs.live.followup_workers import FollowupWorkers
 from mt_nodes.runs.live.live_feed import Feeding, Instant
 from mt_nodes.runs.live.live_run import LiveRun
@@ -27,8 +27,6 @@ from mt_nodes.runs.live.segments import Turn
 CREDIT = 1.5
 #: How many of the last follow-ups tell what the next one takes.
 LAST = 4
-#: What takes less processor time is made here: to hand it over and back, and to be its turn again, takes a few ms, too.
-LEAST_S = 0.03
 
 
 class Limiter:
