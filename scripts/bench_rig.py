@@ -226,7 +226,10 @@ def _verdicts(out: Path) -> Iterator[Row]:
     return (line for line in whole if line["type"] == "verdict")
 
 
-_NAMES = {"rig_ends.py play": "sensors", "rig_ends.py hear": "stack", "live_suite": "suite", "cli.main live": "mt live"}
+_NAMES = {
+    **{"rig_ends.py play": "sensors", "rig_ends.py hear": "stack", "live_suite": "suite"},
+    **{"followup_process": "workers", "cli.main live": "mt live"},
+}
 
 
 def _cpu_s() -> dict[int, tuple[str, float]]:

@@ -89,6 +89,7 @@ class Simulation:
     missed: Callable[[int, int], int] = nothing_missed
     presence: Callable[[], Presence] = always_present
     stack: dict[str, Any] = field(default_factory=lambda: {"callable": "no:thing"})
+    workers: Any = None
 
     def __post_init__(self) -> None:
         self.time.now_s = BEGAN_S
@@ -105,6 +106,7 @@ class Simulation:
         self.driver = LiveDriver(
             *(self.run, self.arms, self.recorder, self.commands),  # type: ignore[arg-type]
             LiveSurroundings(missed_inputs=self.missed, presence=self.presence),
+            workers=self.workers,
         )
 
     def play(self, came: Iterable[tuple[float, Bundle]], lasting_s: float | None = None) -> FakeRecorder:

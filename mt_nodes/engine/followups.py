@@ -20,7 +20,7 @@ from mt_nodes.engine.open_loop import OpenLoop, settling_reason
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.send_order import Part
 from mt_nodes.relations.checks.scored_check import described_unreported, of_classes
-from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
+from mt_nodes.relations.pipeline import Begun, DerivedFollowup, MutationPipeline
 from mt_nodes.relations.relation import Relation, Suite
 
 
@@ -103,6 +103,15 @@ class FollowupMaker:
         pipeline.meet(bundle)
         if self._schedule.wants(offer, bundle) and not pipeline.begun(bundle, self._schedule.first(offer, bundle)):
             self(offer, bundle)
+
+    def handed_over(self, offer: Offer, bundle: Bundle) -> tuple[Bundle, Begun] | None:
+        """Return what :meth:`of_another` needs to make a follow-up; None: it is to be made here."""
+        return self._pipelines[offer.relation.id].handed_over(bundle, self._schedule.first(offer, bundle))
+
+    def of_another(self, offer: Offer, bundle: Bundle, begun: Begun) -> FollowupPlan:
+        """Make a follow-up for another process, whose :meth:`handed_over` returned bundle and what has begun."""
+        self._pipelines[offer.relation.id].take_over(bundle, begun, self._schedule.first(offer, bundle))
+        return self(offer, bundle)
 
 
 def _unreported(relation: Relation) -> str:

@@ -43,6 +43,7 @@ from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_i
 from mt_nodes.runs.live.attendance import Presence
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
+from mt_nodes.runs.live.followup_workers import FollowupWorkers
 from mt_nodes.runs.live.live_driver import LiveDriver
 from mt_nodes.runs.live.live_judging import nothing_missed
 from mt_nodes.runs.live.live_run import LiveRun
@@ -132,10 +133,21 @@ class _LiveSuite:
         driver = LiveDriver(
             *(self._run, arms, recorder, self._commands),
             LiveSurroundings(self._tell, missed, self._presence, self._safety.health),
+            workers=self._open_workers(ending),
         )
         self._safety.stop = driver.line.hold
         self._taps = LiveTaps(node, self._run.stack, other_topics, self._run.static_transforms, driver)
         return driver.run
+
+    def _open_workers(self, ending: ExitStack) -> FollowupWorkers | None:
+        """Start the processes that make follow-ups, from this thread: they give way to a live stack as it does."""
+        run = self._run
+        count = run.request.workers_on(len(os.sched_getaffinity(0)))
+        if not count:
+            return None
+        workers = FollowupWorkers(run.suite, run.request.seed, run.offers, count, run.out / "console.log")
+        ending.callback(workers.close)
+        return workers
 
     def _topics(self, node: Node) -> LiveTopics:
         """Wait until it is known how the inputs are published: what our instances are given has to be advertised."""

@@ -20,6 +20,9 @@ from mt_nodes.relations.frames_between import change_between, prove_between, ref
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.untouched import SENSORS, messages_of, unchanged, unmet_need, without_reason
 
+Begun = tuple[tuple[Any, ...], Any]
+"""What the mutations of a pipeline have begun, each at a bundle; the same of its baseline, None without one."""
+
 
 @dataclass(frozen=True, eq=False)
 class DerivedFollowup:
@@ -157,6 +160,27 @@ class MutationPipeline:
         moving = self._moving(bundle)
         begun = all(self._lasts(step, moving, first) for step in range(len(self.mutations)))
         return begun and (self._baseline is None or self._baseline.begun(bundle, first))
+
+    def handed_over(self, bundle: Bundle, first: int | None = None) -> tuple[Bundle, Begun] | None:
+        """Return a bundle, and what has begun, for another process that is to derive its follow-up.
+
+        None: it is to be derived here, as it looks back on earlier bundles, or something begins with it.
+        """
+        moving = self._moving(bundle)
+        unknown_motion = self._needs_motion and moving.motion is None and moving.track is not None
+        if self._needs_history or self._draw_history or unknown_motion or not self.begun(moving, first):
+            return None
+        rows = tuple(self._latest(step, moving, first) for step in range(len(self.mutations)))
+        if self._baseline is None:
+            return moving, (rows, None)
+        milder = self._baseline.handed_over(moving, first)
+        return None if milder is None else (milder[0], (rows, milder[1]))
+
+    def take_over(self, bundle: Bundle, begun: Begun, first: int | None = None) -> None:
+        """Take what has begun in another process, in place of all that was known, to derive a bundle's follow-up."""
+        self._states = {(bundle.episode, first, step): [row] for step, row in enumerate(begun[0])}
+        if self._baseline is not None:
+            self._baseline.take_over(bundle, begun[1], first)
 
     @property
     def renews(self) -> bool:

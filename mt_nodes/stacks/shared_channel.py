@@ -9,7 +9,7 @@ import os
 import pickle
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 #: Buffers of at least this size are sent beside the pickle, which saves a copy.
@@ -40,8 +40,11 @@ class SharedChannel:
         """Return the descriptor that is readable when a message has arrived, or the other side is gone."""
         return self._end.fileno()
 
-    def send(self, value: Any) -> None:
-        """Send an object. Raises OSError: the other side is gone. Exception: whatever pickling raises."""
+    def send(self, value: Any, pickler: Callable[..., pickle.Pickler] = pickle.Pickler) -> None:
+        """Send an object. Raises OSError: the other side is gone. Exception: whatever pickling raises.
+
+        ``pickler``: makes what pickles it.
+        """
         parts: list[Any] = []
 
         def in_band(buffer: pickle.PickleBuffer) -> bool:
@@ -50,13 +53,15 @@ class SharedChannel:
                 parts.append(raw)
             return raw.nbytes < _OUT_OF_BAND_BYTES
 
-        body = pickle.dumps(value, protocol=5, buffer_callback=in_band)
-        sizes = self._outgoing.write([body, *parts])
+        body = io.BytesIO()
+        pickler(body, protocol=5, buffer_callback=in_band).dump(value)
+        sizes = self._outgoing.write([body.getbuffer(), *parts])
         self._end.send(struct.pack(f"<{len(sizes)}Q", *sizes))
 
-    def receive(self) -> Any:
+    def receive(self, unpickler: Callable[..., pickle.Unpickler] | None = None) -> Any:
         """Wait for an object and return it; its arrays are copies.
 
+        ``unpickler``: makes what reads it, None: what this end is for.
         Raises EOFError: the other side is gone. pickle.UnpicklingError: this end is restricted, and the object has a
         class of another package.
         """
@@ -67,7 +72,7 @@ class SharedChannel:
         if not message:
             raise EOFError
         body, *parts = self._incoming.read(struct.unpack(f"<{len(message) // 8}Q", message))
-        return self._unpickler(io.BytesIO(body), buffers=parts).load()
+        return (unpickler or self._unpickler)(io.BytesIO(body), buffers=parts).load()
 
     def close_socket(self) -> None:
         """Close the socket: nothing more is sent."""

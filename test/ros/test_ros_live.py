@@ -7,14 +7,14 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from geometry_msgs.msg import Twist
-from live_beside import BOXES, MARKERS, STACK, Live, carrying
+from live_beside import BOXES, MARKERS, STACK, Live, UntilTurn, carrying
 from ros_support import Peer, until
 from std_msgs.msg import String
 
@@ -27,9 +27,11 @@ from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import TransformTree, dump_transforms
+from mt_nodes.engine.ledger import load_draws, read_ledger
 from mt_nodes.nodes import live_suite, qos
 from mt_nodes.nodes.live_taps import LiveTaps, LiveTopics
 from mt_nodes.nodes.message_classes import available, message_class
+from mt_nodes.runs.live import live_followups
 from mt_nodes.runs.live.config import live_config
 from mt_nodes.runs.live.live_run import LiveRun, read_domains
 from mt_nodes.stacks.stack import Stack
@@ -66,6 +68,41 @@ def test_every_mode_tests_beside_a_live_system(
     assert ledger and {line["relation"] for line in ledger} >= {"identity", "still_there"}
     before = live.answered
     until(lambda: live.answered > before + 3, "for the live stack to go on when the suite is gone")
+
+
+class WorkersSeen(UntilTurn):
+    """Looks for processes that make follow-ups while the run goes on."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+        self.pids: set[int] = set()
+
+    def send(self, event: Mapping[str, Any]) -> None:
+        self.pids |= workers_of(os.getpid())
+        super().send(event)
+
+
+def workers_of(pid: int) -> set[int]:
+    lines = {each: Path(f"/proc/{each}/cmdline") for each in descendants_of(pid)}
+    return {each for each, file in lines.items() if file.exists() and b"followup_process" in file.read_bytes()}
+
+
+def test_follow_ups_of_other_processes_are_tested_and_recorded(
+    carry_out: Callable[..., Any], ending: ExitStack, domains: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_followups, "LEAST_S", 0.0)
+    here, make = list[str](), live_followups.Maker.make
+    monkeypatch.setattr(live_followups.Maker, "make", lambda *args, **more: here.append("made") or make(*args, **more))
+    Live(ending, domains[1])
+    watching = WorkersSeen()
+    lines, _, out = carry_out("shadow", events=watching, workers=1, delay_s=1.0)
+    own = [line for line in lines if line["relation"] == "still_there"]
+    assert outcomes(own)["HOLDS"] >= 3 and not outcomes(lines)["ERROR"] and not here
+    assert len(watching.pids) == 2 and not workers_of(os.getpid()), "a process and its supervisor, gone with the run"
+    pair = next(line["pair"] for line in own if line["outcome"] == "HOLDS")
+    ledger = {line["pair"]: line for line in read_ledger(out)}
+    draws = load_draws(out, ledger[pair])
+    assert draws and ledger[pair]["sha256"]
 
 
 def test_a_shadow_only_listens_to_the_live_domain(

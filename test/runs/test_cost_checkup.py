@@ -79,6 +79,17 @@ def test_what_was_not_heard_is_not_taken_for_cheap(run: LiveRun, heard: HeardRig
     assert apart.level == "error" and "messages made 0 instants" in apart.detail
 
 
+def test_processes_that_make_follow_ups_test_more_as_far_as_there_are_cores() -> None:
+    load = RigLoad.of({"/lidar": 20.0, "/camera": 30.0}, {"/lidar": 5e6, "/camera": 6e6}, "/lidar")
+    slow, quick = FollowupCost(200.0), FollowupCost(10.0)
+    rates = [slow.tested_hz(load, 16, workers) for workers in (0, 1, 2, 3, 16)]
+    assert rates[0] == pytest.approx(5.0) and rates[1] == pytest.approx(5.0, rel=0.05)
+    assert rates[2:4] == pytest.approx([2 * rates[1], 3 * rates[1]]) and rates[4] == 20.0
+    few = slow.tested_hz(load, load.passing_cores + 1.0, 8)
+    assert 4.0 < few < 5.0, "processes bring no cores, and handing over costs"
+    assert quick.tested_hz(load, 16, 8) == quick.tested_hz(load, 16), "what is cheap is not handed over"
+
+
 def test_one_thread_makes_follow_ups_whatever_cores_there_are() -> None:
     load = RigLoad.of({"/lidar": 20.0, "/camera": 30.0}, {"/lidar": 5e6, "/camera": 6e6}, "/lidar")
     assert (load.instants_hz, load.messages_hz, load.mb_per_s) == (20.0, 50.0, 280.0)

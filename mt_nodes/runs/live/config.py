@@ -19,6 +19,11 @@ OWN_ARMS = {"shadow": ("followup",), "twin": ("source", "followup"), "alternate"
 MODES = tuple(OWN_ARMS)
 #: A ROS domain that is not given: the one that this process is in, or a free one.
 NOT_GIVEN = -1
+#: So many processes that make follow-ups as the computer has cores for. Some are left for the suite's own threads and
+#: our instance; each process takes memory.
+AUTO, OWN_CORES, MOST_WORKERS = -1, 2, 8
+#: What takes less processor time (s) is made by the suite's own thread: to hand it over and back takes some ms, too.
+LEAST_S = 0.03
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,13 @@ class LiveConfig(PlainData):
     delay_s: float = param(
         0.1, low=0.0, high=5.0, unit="s", help="our instances get everything so much later; follow-ups are made in it"
     )
+    workers: int = param(
+        AUTO,
+        low=AUTO,
+        high=64,
+        help=f"processes that make follow-ups; 0: none, one thread of the suite does; -1: one for each core beyond the "
+        f"first {OWN_CORES}, {MOST_WORKERS} at most",
+    )
     window_s: float = param(
         0.1, low=0.001, high=10.0, unit="s", help="outputs without a stamp answer an input that came so long before"
     )
@@ -104,6 +116,16 @@ class LiveConfig(PlainData):
     autostart: bool = param(True, help="testing begins at once; otherwise `mt live start` begins it")
     duration_s: float = param(0.0, low=0.0, unit="s", help="end after so long; 0: when told to")
     bundles: int = param(0, low=0, help="end after so many instants of input; 0: when told to")
+
+    def workers_on(self, cores: int) -> int:
+        """Return how many processes make follow-ups on a computer of so many cores.
+
+        In ``alternate`` none: there each follow-up waits for an answer.
+        """
+        if self.workers != AUTO:
+            return 0 if self.mode == "alternate" else self.workers
+        cores = min(cores, int(self.caps.cpu_share) or cores)
+        return 0 if self.mode == "alternate" else max(0, min(MOST_WORKERS, cores - OWN_CORES))
 
     def enough(self, instants: int) -> bool:
         """Whether as many instants of input were taken as the run is to last."""

@@ -75,18 +75,24 @@ def judge_cost(run: LiveRun, heard: HeardRig, cores: int | None = None) -> Itera
         except (NotApplicable, MtError) as why:
             yield Finding("warn", f"{title} of {relation.id}", f"not measured: {why}")
             continue
-        yield _judged(relation.id, made, load, cores, (run.request.delay_s, lead_s))
+        machine = cores, run.request.workers_on(cores)
+        yield _judged(relation.id, made, load, machine, (run.request.delay_s, lead_s))
 
 
 def _judged(
-    relation: str, made: FollowupCost, load: RigLoad, cores: int, delay_and_lead_s: tuple[float, float]
+    relation: str,
+    made: FollowupCost,
+    load: RigLoad,
+    cores_and_workers: tuple[int, int],
+    delay_and_lead_s: tuple[float, float],
 ) -> Finding:
     """Judge one relation. A follow-up has the delay for it, less what a frame between instants came before its own."""
-    delay_s, lead_s = delay_and_lead_s
-    tested_hz, title = made.tested_hz(load, cores), f"cost of {relation}"
-    needed = f"{made.cores(load):.1f} cores" + (", one thread makes them" if tested_hz < load.instants_hz else "")
+    (delay_s, lead_s), (cores, workers) = delay_and_lead_s, cores_and_workers
+    tested_hz, title = made.tested_hz(load, cores, workers), f"cost of {relation}"
+    makers = f"{workers} processes make" if workers > 1 else "one process makes" if workers else "one thread makes"
+    needed = f"{made.cores(load):.1f} cores"
     detail = f"{made.made_ms:.0f} ms a follow-up; all {load.instants_hz:.0f} instants a second need {needed}"
-    detail += f"; here are {cores}, the stack's instances not counted"
+    detail += f"; here are {cores}, the stack's instances not counted; {makers} follow-ups"
     if tested_hz < load.instants_hz:
         fix = f"some {tested_hz:.1f} instants a second can be tested, the others end as SKIPPED, over budget"
         return Finding("warn", title, detail, f"{fix}; limits: {{rate_hz: {0.8 * tested_hz:.1f}}} says so beforehand")

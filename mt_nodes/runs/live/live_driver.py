@@ -8,7 +8,6 @@ from collections import Counter, deque
 from dataclasses import replace
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, headline
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.scenes import Scenes
@@ -18,21 +17,19 @@ from mt_nodes.engine.recorder import Progress, Recorder, no_progress
 from mt_nodes.runs.live.attendance import LOST, Presence
 from mt_nodes.runs.live.commands import Commands, RunState, Wishes
 from mt_nodes.runs.live.delay import DelayLine
+from mt_nodes.runs.live.followup_workers import FollowupWorkers
 from mt_nodes.runs.live.live_episodes import Episodes, Start
 from mt_nodes.runs.live.live_feed import Feeding, Instant
-from mt_nodes.runs.live.live_followups import Maker
-from mt_nodes.runs.live.live_judging import LiveJudge
+from mt_nodes.runs.live.live_followups import Ended, Maker
+from mt_nodes.runs.live.live_judging import LiveJudge, abandoned
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.live_surroundings import LiveSurroundings
-from mt_nodes.runs.live.segments import Next, Phase, Rotation, Turn
+from mt_nodes.runs.live.segments import EXTERNAL_STACK, Next, Phase, Rotation, Turn
 
 #: How often answers are looked for while any are awaited, and commands while none are.
 STEP_S, IDLE_S = 0.005, 0.1
 #: With so many instants unanswered nothing more is tested: each keeps its clouds and images until it is judged.
 MOST_UNANSWERED = 64
-EXTERNAL_STACK = (
-    "the stack is external, so we do not restart it; name a service that makes it forget (reset: in its file)"
-)
 #: What is counted of instants and instances.
 COUNTS = ("instants", "tested", "settling", "skipped", "restarts", "gave_up", "lost_instances")
 RESTARTED = "our instances were being restarted"
@@ -47,6 +44,7 @@ class LiveDriver:
         commands: what users ask for during the run.
         surroundings: what the run learns from outside, and where its status goes.
         progress: called with each group of verdicts.
+        workers: processes that make follow-ups; None: all are made in this one.
     """
 
     def __init__(
@@ -57,6 +55,7 @@ class LiveDriver:
         commands: Commands,
         surroundings: LiveSurroundings | None = None,
         progress: Progress = no_progress,
+        workers: FollowupWorkers | None = None,
     ) -> None:
         config, stack = run.request, run.stack
         self._config, self._commands = config, commands
@@ -66,13 +65,12 @@ class LiveDriver:
         self._feeding = Feeding(config.mode, arms, self.line, config.delay_s)
         self._remembers, self._can_restart = not stack.stateless, stack.forgets
         self._rotation = Rotation(run.offers, self._wishes.segments, remembers=self._remembers)
-        self._maker = Maker(run, self._feeding, recorder, self._wishes.limits)
+        self._maker = Maker(run, self._feeding, recorder, self._wishes.limits, workers)
         self._judge = LiveJudge(run, recorder, progress, self._surroundings.missed_inputs)
         self._episodes, self._scenes = Episodes(config.gap_s), Scenes()
         self._arrived: deque[Instant] = deque()
         self._unanswered: deque[Instant] = deque()
-        self._changed = threading.Condition()
-        self._ending = False
+        self._changed, self._ending = threading.Condition(), False
         self._turn: Turn | None = None
         self._counts: Counter[str] = Counter()
         self._start_s = self._last_input_s = process_time_s()
@@ -151,6 +149,7 @@ class LiveDriver:
             "violated": self._judge.outcomes[Outcome.VIOLATED.value],
             "by_arrival": self._judge.by_arrival,
             "lost": self._judge.lost,
+            "lost_workers": self._maker.lost_workers,
             **{name: self._counts[name] for name in COUNTS},
         }
 
@@ -162,10 +161,8 @@ class LiveDriver:
             self._rotation.choose(wishes.relations)
         if before.state is RunState.PAUSED and wishes.state is RunState.RUNNING:
             self._rotation.interrupted()
-        lasted_s = process_time_s() - self._start_s
-        over = 0.0 < self._config.duration_s <= lasted_s
-        if wishes.state is RunState.STOPPING or over or self._config.enough(self._counts["instants"]):
-            self._ending = True
+        over = 0.0 < self._config.duration_s <= process_time_s() - self._start_s
+        self._ending |= wishes.state is RunState.STOPPING or over or self._config.enough(self._counts["instants"])
 
     def _check_presence(self) -> None:
         """Check whether an instance that somebody else runs is there; give up what it received before it was lost."""
@@ -241,13 +238,18 @@ class LiveDriver:
             return
         # Counted whatever the result: a turn without any follow-up must end, too.
         self._rotation.tested()
-        if (ended := self._maker.make(instant, turn, newest=not self._arrived)) is None:
-            self._counts["tested"] += 1
-        else:
+        if not self._maker.hand_over(instant, turn):
+            self._note_made(instant, self._maker.make(instant, turn, newest=not self._arrived))
+
+    def _note_made(self, instant: Instant, ended: Ended | None) -> None:
+        self._counts["tested"] += ended is None
+        if ended is not None:
             self._end(instant, *ended)
 
     def _collect(self) -> None:
-        """Collect answers in the order of the inputs."""
+        """Collect what other processes have made, and answers in the order of the inputs."""
+        for made in self._maker.finished(self._ending):
+            self._note_made(*made)
         while self._unanswered and (
             self._feeding.through(self._unanswered[0]) or self._feeding.overtaken(self._unanswered)
         ):
@@ -312,8 +314,7 @@ class LiveDriver:
     def _abandon(self, error: BaseException) -> None:
         """Record for each instant that awaits an answer why it gets none."""
         self._ending = True
-        outcome = Outcome.SKIPPED if isinstance(error, KeyboardInterrupt) else Outcome.ERROR
-        known = headline(error) if isinstance(error, InfrastructureError) else str(error) or type(error).__name__
+        outcome, reason = abandoned(error)
         for instant in self._unanswered:
-            self._end(instant, outcome, "interrupted" if isinstance(error, KeyboardInterrupt) else known)
+            self._end(instant, outcome, reason)
         self._judge.end_series(self._feeding.final_diagnostics())

@@ -33,6 +33,7 @@ class Instant:
         bundle: what came. arrived_s: when, process time. place: where it belongs.
         slots: what goes to each arm.
         turn: what it is used for, None: for nothing, before the run begins. prepared: its follow-up, if it is tested.
+        in_making: whether another process makes its follow-up, or is to.
         ended: whether its lines are written. swapped: whether the arms have changed their roles.
         behind: whether what goes to the second arm waits for the answer of the first.
         wrong: why it cannot be read, empty if it can.
@@ -45,6 +46,7 @@ class Instant:
     slots: tuple[DelayedInput, DelayedInput]
     turn: Turn | None = None
     prepared: FollowupPlan | None = None
+    in_making: bool = False
     ended: bool = False
     swapped: bool = False
     behind: bool = False
@@ -183,7 +185,7 @@ class Feeding:
     def overtaken(self, waiting: Sequence[Instant]) -> bool:
         """Tell whether so many later ones were answered that the first will not be, and wait for it no longer."""
         later = list(itertools.islice(waiting, 1, OVERTAKEN + 1))
-        if len(later) < OVERTAKEN or not all(self.through(instant) for instant in later):
+        if waiting[0].in_making or len(later) < OVERTAKEN or not all(self.through(instant) for instant in later):
             return False
         self.give_up_answers(waiting[0], f"no answer, but {OVERTAKEN} later inputs were answered")
         return True
@@ -195,11 +197,14 @@ class Feeding:
         return self._arms[0].final_diagnostics(), second
 
     def through(self, instant: Instant) -> bool:
-        """Tell whether every arm has answered an instant, or will not; send what waited for the first answer."""
+        """Tell whether every arm has answered an instant, or will not; send what waited for the first answer.
+
+        None has while it is not known what becomes of the follow-up.
+        """
         now_s = process_time_s()
         if instant.dropped:
             return True
-        if not _answered(instant.slots[0], now_s):
+        if instant.in_making or not _answered(instant.slots[0], now_s):
             return False
         if instant.behind:
             self._second(instant, now_s)

@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from mt_nodes.base.errors import MtError
 from mt_nodes.base.process_clock import process_time_s
+from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.engine.followups import FollowupMaker
+from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
+from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.recorder import Recorder
-from mt_nodes.runs.live.config import Limits
+from mt_nodes.relations.pipeline import Begun
+from mt_nodes.runs.live.config import LEAST_S, Limits
+from mt_nodes.runs.live.followup_workers import FollowupWorkers
 from mt_nodes.runs.live.live_feed import Feeding, Instant
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.segments import Turn
@@ -50,19 +57,45 @@ class Limiter:
 Ended = tuple[Outcome, str]
 
 
-class Maker:
-    """Makes the follow-up of one instant after the other.
+@dataclass(frozen=True, eq=False)
+class _Making:
+    """A follow-up that another process makes, from ``began_s`` on (process time); ``handed``: what it is handed."""
 
-    ``feeding``: where follow-ups go. ``limits``: how much may be tested at first.
+    instant: Instant
+    offer: Offer
+    handed: tuple[Bundle, Begun]
+    began_s: float = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.instant.ended or self.instant.dropped
+
+
+class Maker:
+    """Makes the follow-ups of instants: here one after the other, or in other processes of several at a time.
+
+    ``feeding``: where follow-ups go. ``limits``: how much may be tested at first. ``workers``: the other processes;
+    None: there are none.
     """
 
-    def __init__(self, run: LiveRun, feeding: Feeding, recorder: Recorder, limits: Limits) -> None:
+    def __init__(
+        self, run: LiveRun, feeding: Feeding, recorder: Recorder, limits: Limits, workers: FollowupWorkers | None = None
+    ) -> None:
         self._prepare = FollowupMaker(run.suite, run.request.seed)
-        self._feeding, self._recorder = feeding, recorder
+        self._feeding, self._recorder, self._workers = feeding, recorder, workers
         self._limiter = Limiter(limits)
         #: How long each relation's last follow-ups took, s: of instants with so many frames between.
         self._took_s: dict[tuple[str, int], deque[float]] = {}
+        #: Processor time (s) that the last one took that was made here, by relation.
+        self._own_s: dict[str, float] = {}
+        self._waiting: deque[_Making] = deque()
         self._delay_s = run.request.delay_s
+
+    @property
+    def lost_workers(self) -> int:
+        """How many processes that make follow-ups ended or hung."""
+        return self._workers.lost if self._workers is not None else 0
 
     def limit(self, limits: Limits) -> None:
         """Let no more than this be tested from now on."""
@@ -76,6 +109,8 @@ class Maker:
         """Let what looks back, or lasts for an episode, see a bundle of which no follow-up is made."""
         with suppress(MtError):  # which is told when one is made
             self._prepare.begin(turn.offer, instant.bundle)
+            if self._workers is not None and (handed := self._handed(turn.offer, instant.bundle)) is not None:
+                self._workers.warm_up(turn.offer, *handed)
 
     def make(self, instant: Instant, turn: Turn, newest: bool = True) -> Ended | None:
         """Make a follow-up and put it in the source's place, or say what came of it instead.
@@ -83,19 +118,80 @@ class Maker:
         What would be too late by what the last ones took is not begun, or it would make the next ones late as well;
         unless it is the ``newest``, for which nothing waits: it tells what follow-ups take now.
         """
-        kind = turn.offer.relation.id, len(instant.bundle.loose)
-        took_s = self._took_s.setdefault(kind, deque(maxlen=LAST))
-        expected_s = 0.0 if newest else max(took_s, default=0.0)
-        if (late_s := instant.late_s) + expected_s >= 0.0:
-            behind = f"{1e3 * late_s:.0f} ms behind" if late_s >= 0.0 else f"{-1e3 * late_s:.0f} ms left"
-            needs = f", {1e3 * expected_s:.0f} ms needed" if expected_s else ""
-            return Outcome.SKIPPED, f"over budget: {behind}{needs} before it was begun"
-        began_s = process_time_s()
+        if late := self._too_late(instant, turn.offer, newest):
+            return late
+        began_s, own_s = process_time_s(), time.thread_time()
         try:
             prepared = self._prepare(turn.offer, instant.bundle)
-            took_s.append(process_time_s() - began_s)
         except MtError as error:  # a transform that is not known (yet)
             return Outcome.ERROR, f"cannot be made: {error}"
+        self._own_s[turn.offer.relation.id] = time.thread_time() - own_s
+        return self._put(instant, prepared, began_s)
+
+    def hand_over(self, instant: Instant, turn: Turn) -> bool:
+        """Have another process make a follow-up, if that pays and it needs no more than what is handed to that.
+
+        If so, :meth:`finished` yields the instant.
+        """
+        if self._workers is None:
+            return False
+        with suppress(MtError):  # which is told when it is made here
+            if (handed := self._handed(turn.offer, instant.bundle)) is not None:
+                self._waiting.append(_Making(instant, turn.offer, handed))
+                instant.in_making = True
+        return instant.in_making
+
+    def finished(self, ending: bool) -> Iterator[tuple[Instant, Ended | None]]:
+        """Yield instants whose follow-ups other processes have made, or will not; have them begin what waits.
+
+        ``ending``: what is late is not waited for: those processes may get no core.
+        """
+        if self._workers is None:
+            return
+        for making, prepared in self._workers.finished():
+            making.instant.in_making = False
+            if not making.is_over:
+                yield making.instant, self._put(making.instant, prepared, making.began_s)
+        late_ones = [*self._waiting, *(self._workers.tickets if ending else ())]
+        for making in (one for one in late_ones if one.instant.late_s >= 0.0 and not one.is_over):
+            making.instant.in_making = False
+            yield making.instant, (Outcome.SKIPPED, "over budget: it went out before a process made its follow-up")
+        self._waiting = deque(making for making in self._waiting if not making.is_over)
+        while self._waiting and self._workers.free:
+            making = replace(self._waiting.popleft(), began_s=process_time_s())
+            late = self._too_late(making.instant, making.offer, newest=not self._waiting)
+            making.instant.in_making = not late and not making.is_over
+            if making.instant.in_making:
+                self._workers.begin(making, making.offer, *making.handed)
+            elif not making.is_over:
+                yield making.instant, late
+
+    def _handed(self, offer: Offer, bundle: Bundle) -> tuple[Bundle, Begun] | None:
+        """Return what another process needs to make a follow-up; None: it is to be made here.
+
+        Raises MtError: it cannot be made.
+        """
+        if self._own_s.get(offer.relation.id, 0.0) < LEAST_S:
+            return None
+        for cloud in bundle.known_clouds:
+            cloud.reading.fields  # noqa: B018 - an error of these is the follow-up's
+        return self._prepare.handed_over(offer, bundle)
+
+    def _too_late(self, instant: Instant, offer: Offer, newest: bool) -> Ended | None:
+        expected_s = 0.0 if newest else max(self._last_s(instant, offer), default=0.0)
+        if (late_s := instant.late_s) + expected_s < 0.0:
+            return None
+        behind = f"{1e3 * late_s:.0f} ms behind" if late_s >= 0.0 else f"{-1e3 * late_s:.0f} ms left"
+        needs = f", {1e3 * expected_s:.0f} ms needed" if expected_s else ""
+        return Outcome.SKIPPED, f"over budget: {behind}{needs} before it was begun"
+
+    def _last_s(self, instant: Instant, offer: Offer) -> deque[float]:
+        return self._took_s.setdefault((offer.relation.id, len(instant.bundle.loose)), deque(maxlen=LAST))
+
+    def _put(self, instant: Instant, prepared: FollowupPlan, began_s: float) -> Ended | None:
+        """Put what was made in the source's place, or say what came of it instead."""
+        if prepared.outcome is not Outcome.ERROR:
+            self._last_s(instant, prepared.offer).append(process_time_s() - began_s)
         if prepared.derived is None:
             assert prepared.outcome is not None, "what was not made says why"
             return prepared.outcome, prepared.reason
@@ -104,5 +200,5 @@ class Maker:
             return Outcome.SKIPPED, f"over budget: {late}, so the source went out; delay_s is {self._delay_s:g}"
         instant.prepared = prepared
         # Hashed and written while the stacks work on it.
-        self._recorder.followup(turn.offer, instant.bundle, prepared.derived, prepared.made_ms)
+        self._recorder.followup(prepared.offer, instant.bundle, prepared.derived, prepared.made_ms)
         return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError, headline
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Diagnostics
@@ -112,6 +112,15 @@ def alike(source: Answer, followup: Answer, bundle: Bundle) -> bool:
 def nothing_missed(after_ns: int, before_ns: int) -> int:
     """Say that no input was missed between two stamps: where both arms have what we tap."""
     return 0
+
+
+def abandoned(error: BaseException) -> tuple[Outcome, str]:
+    """Return outcome and reason of what awaits an answer when an error ends the run."""
+    if isinstance(error, KeyboardInterrupt):
+        return Outcome.SKIPPED, "interrupted"
+    return Outcome.ERROR, headline(error) if isinstance(error, InfrastructureError) else str(error) or type(
+        error
+    ).__name__
 
 
 class LiveJudge:

@@ -26,11 +26,15 @@ from mt_nodes.data.transforms import TransformTree
 from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation
+from mt_nodes.runs.live.config import LEAST_S
 from mt_nodes.stacks.stack import Stack
 from mt_nodes.stacks.topic_sync import Joiner
 
 #: To receive, delay and publish: for each MB, each message, and the rest of the suite.
 PASS_MS_PER_MB, PASS_MS_PER_MESSAGE, IDLE_CORES = 0.95, 0.2, 0.045
+#: Processor time for each MB of an instant that another process makes a follow-up of: of the suite's thread, to hand it
+#: over and take the follow-up back, and to hash that; of the process, to read the one and to write the other.
+HAND_OVER_MS_PER_MB, HASH_MS_PER_MB, TAKE_MS_PER_MB = 0.2, 0.5, 0.3
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,20 @@ class FollowupCost:
         """Cores' worth of time in which every instant is tested, and all is passed on."""
         return load.passing_cores + 1e-3 * self.made_ms * load.instants_hz
 
-    def tested_hz(self, load: RigLoad, cores: float) -> float:
-        """Return how many instants a second can be tested: one thread makes follow-ups, whatever cores there are."""
-        free = max(0.0, min(1.0, cores - load.passing_cores))
-        return min(load.instants_hz, free / (1e-3 * self.made_ms))
+    def tested_hz(self, load: RigLoad, cores: float, workers: int = 0) -> float:
+        """Return how many instants a second can be tested.
+
+        ``cores``: that there are for it. ``workers``: processes that make follow-ups; otherwise, and of what is too
+        cheap to be handed over, one thread of the suite makes them.
+        """
+        spare, made_s = max(0.0, cores - load.passing_cores), 1e-3 * self.made_ms
+        mb = load.mb_per_s / load.instants_hz
+        handed_s, hashed_s, taken_s = (1e-3 * mb * ms for ms in (HAND_OVER_MS_PER_MB, HASH_MS_PER_MB, TAKE_MS_PER_MB))
+        if not workers or made_s - hashed_s < LEAST_S:
+            return min(load.instants_hz, min(1.0, spare) / made_s)
+        there_s = made_s - hashed_s + taken_s
+        limits = spare / (there_s + handed_s + hashed_s), workers / there_s, 1.0 / (handed_s + hashed_s)
+        return min(load.instants_hz, *limits)
 
 
 def instants_of(wires: Iterable[Wire], stack: Stack) -> Iterator[tuple[Wire, ...]]:

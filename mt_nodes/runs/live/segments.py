@@ -12,6 +12,10 @@ from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.open_loop import commands
 from mt_nodes.runs.live.config import Segments
 
+EXTERNAL_STACK = (
+    "the stack is external, so we do not restart it; name a service that makes it forget (reset: in its file)"
+)
+
 
 class Phase(str, Enum):
     """What an instant is used for: to see that the arms agree, or to test a relation."""
