@@ -9,14 +9,8 @@ import pytest
 from started_arms import reference_stacks_here
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _stacks_here(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Reference stacks answer in this process, unless the module is about that of a stack (``own_process``).
-
-    Messages to one of its own and back would be a third of what these tests take.
-    """
-    if request.node.get_closest_marker("own_process"):
-        yield
-        return
+@pytest.fixture(scope="module")
+def stacks_here() -> Iterator[None]:
+    """Reference stacks answer in this process: messages to one of their own and back are a third of short runs."""
     with reference_stacks_here():
         yield
