@@ -141,7 +141,13 @@ def test_the_honest_driver_holds_every_relation(seed: int) -> None:
         assert ended["HOLDS"] > 0 or name != offered, (name, ended)
 
 
-@pytest.mark.parametrize("stack", [*HONEST, "reference_fused"])
+@pytest.mark.parametrize(
+    "stack",
+    [
+        *(pytest.param(name, marks=() if name == "reference_tracker" else pytest.mark.long) for name in HONEST),
+        "reference_fused",
+    ],
+)
 def test_other_honest_stacks_run_on_whatever_they_are_given(stack: str) -> None:
     made = load_stack(stack)
     names = [r.id for r in FITTING if r.id in SYSTEM and r.id not in TIMED and incompatibility(r, made) is None]
