@@ -22,8 +22,8 @@ from mt_nodes.base import plugins
 from mt_nodes.base.environment import free_domains, ros_environment
 
 # A shared machine may stall for longer than any deadline that would mean something; pytest-timeout bounds each test.
-# Properties of a test that does not say how many examples it needs: ten times as many in `make test-long`.
-settings.register_profile("mt_nodes", deadline=None, derandomize=True, max_examples=50)
+# Properties of a test that does not say how many examples it needs: twenty times as many in `make test-long`.
+settings.register_profile("mt_nodes", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("long", deadline=None, derandomize=True, max_examples=500)
 settings.load_profile("mt_nodes")
 gc.disable()  # while tests are collected: what comes then stays

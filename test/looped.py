@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from started_arms import started_arm
+from started_arms import REMEMBERED, arm_here, started_arm
 
 from mt_nodes.engine.arm import restart
 from mt_nodes.engine.callable_arm import CallableArm
@@ -74,7 +74,9 @@ def driven(
     made = with_faults(load_stack(stack), tuple(faults))
     made = replace(made, params={**made.params, **params})
     names = [topic for topics in made.topics.values() for topic in topics]
-    arm = started_arm("source", made, dict(zip(names, names, strict=True)))
+    arm = (started_arm if before or REMEMBERED & set(faults) else arm_here)(
+        "source", made, dict(zip(names, names, strict=True))
+    )
     if before is not None:
         _play(before, made, arm, lidar)
         restart(arm)

@@ -31,8 +31,8 @@ WAYS = {
 
 
 @pytest.fixture(scope="module")
-def runs(domains: tuple[int, ...], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Results directories of one run each way; most of their time is that of starting processes."""
+def runs(request: pytest.FixtureRequest, domains: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Results directories of one run each way that is looked at; most of their time is that of starting processes."""
     place = tmp_path_factory.mktemp("loop")
     (place / "short.scenario").write_text(FILE, encoding="utf-8")
     words = ("scenario", str(place / "short.scenario"), "--repeat", "1")
@@ -44,7 +44,8 @@ def runs(domains: tuple[int, ...], tmp_path_factory: pytest.TempPathFactory) -> 
         assert code == 3, f"{said}{error}{logs}"
         return place / name
 
-    return {name: run(name) for name in WAYS}
+    twin = any(item.name.endswith("[twin]") for item in request.session.items)
+    return {name: run(name) for name in WAYS if twin or name != "twin"}
 
 
 def verdicts(out: Path) -> list[dict[str, Any]]:
@@ -52,7 +53,7 @@ def verdicts(out: Path) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: str(line["pair"]))
 
 
-@pytest.mark.parametrize("way", ["two_pass", "twin"])
+@pytest.mark.parametrize("way", ["two_pass", pytest.param("twin", marks=pytest.mark.long)])
 def test_a_hosted_driver_drives_the_same_way_over_topics(way: str, runs: dict[str, Path]) -> None:
     here, there = verdicts(runs["inprocess"]), verdicts(runs[way])
     assert there == here
@@ -68,7 +69,7 @@ def test_a_command_over_topics_is_the_one_that_was_given(runs: dict[str, Path]) 
     hashes = {
         name: {line["pair"]: line["sha256"] for line in read_lines(out / "ledger.jsonl")} for name, out in runs.items()
     }
-    assert hashes["two_pass"] == hashes["twin"] == hashes["inprocess"]
+    assert len(hashes) >= 2 and all(found == hashes["inprocess"] for found in hashes.values())
 
 
 def test_a_pair_is_driven_again_over_topics(runs: dict[str, Path]) -> None:

@@ -21,7 +21,7 @@ from campaign_runs import (
     planned,
     summary_of,
 )
-from test_campaign_core import BUNDLES, CELL, VARIED, bags, without_reports
+from test_campaign_core import BUNDLES, CELL, bags, without_reports
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.runs.campaign.campaign_plan import in_order
@@ -32,6 +32,8 @@ from mt_nodes.runs.campaign.item import Drive, ItemTally, PartResult
 from mt_nodes.runs.campaign.leader import Leader, Limits, StoppedRelations
 
 __all__ = ["bags", "without_reports"]
+
+FOG = {"id": "fog_keeps_near_obstacles"}
 
 
 # --- budgets and plans
@@ -79,10 +81,10 @@ def test_a_drive_that_is_there_twice_counts_once(bags: list[Path], tmp_path: Pat
     [
         ({"stack": ["reference_detector"]}, "unknown parameter 'stack'; did you mean 'stacks'"),
         ({"relations": []}, "relations: got [], expected a list"),
-        ({"relations": [{"id": "fog_keeps_near_obstacles", "sets": {}}]}, "unknown key 'sets'; did you mean 'set'"),
-        ({"relations": [{**VARIED, "set": {"fog.visibility": [1]}}]}, "did you mean 'fog.visibility_m'"),
-        ({"relations": [{**VARIED, "set": {"fog.visibility_m": [1]}}]}, "expected 10 to 2000 m"),
-        ({"relations": [{**VARIED, "set": {"fog.visibility_m": []}}]}, "got no value"),
+        ({"relations": [{**FOG, "sets": {}}]}, "unknown key 'sets'; did you mean 'set'"),
+        ({"relations": [{**FOG, "set": {"fog.visibility": [1]}}]}, "did you mean 'fog.visibility_m'"),
+        ({"relations": [{**FOG, "set": {"fog.visibility_m": [1]}}]}, "expected 10 to 2000 m"),
+        ({"relations": [{**FOG, "set": {"fog.visibility_m": []}}]}, "got no value"),
         ({"relations": [*RELATIONS, RELATIONS[0]]}, "noise_outside_roi_10 twice"),
         ({"seeds": [1, 1]}, "seeds: got 1 twice"),
         ({"seeds": ["a"]}, "expected whole numbers"),

@@ -21,6 +21,8 @@ from mt_nodes.runs.replay.explored_frames import ExploredFrames
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import load_stack
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 FRAMES, PAIRS = 6, 30
 NOISE, STACK = load_relation("noise_outside_roi_10"), load_stack("reference_detector")
 RELATIONS = ("noise_outside_roi_10", "noise_outside_roi_1000", "points_dropped_10_percent")

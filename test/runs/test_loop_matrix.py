@@ -28,6 +28,8 @@ from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.scenario import Actor, Pose, Trigger, Waypoint
 from mt_nodes.world.scene.lidar import hdl_64e
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 RELATIONS = {r.id: r for r in shipped_relations(LOOP_FOLDER) if r.role == "relation"}
 #: Faults of the planner, less those that show only where it must hit somebody: principles find these.
 FAULTS = {

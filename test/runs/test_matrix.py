@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 import test_radar_matrix as of_radars
-from started_arms import started_arm
+from started_arms import arm_here
 
 from mt_nodes.base import plugins, resources
 from mt_nodes.data.messages import Bundle
@@ -251,8 +251,8 @@ def _played(made: Stack, names: Sequence[str], mode: str, bundles: int, seed: in
     if not names:
         return {}
     topics = {topic: topic for of_role in made.topics.values() for topic in of_role}
-    source = started_arm("source", made, topics)
-    followup = source if made.stateless else started_arm("followup", made, topics)
+    source = arm_here("source", made, topics)
+    followup = source if made.stateless else arm_here("followup", made, topics)
     kept = Kept()
     suite = load_suite(names)
     loop = Lockstep(

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from started_arms import started_arm
+from started_arms import arm_here
 
 from mt_nodes.base import plugins
 from mt_nodes.data.messages import Bundle
@@ -198,7 +198,7 @@ def judged(
     stack = STACKS[name]
     made = replace(stack, params={"faults": [fault]} if fault else {})
     roles = {"lidar": CLOUD_TOPIC, "camera": IMAGE_TOPIC, "camera_info": CAMERA_INFO_TOPIC}
-    arm = started_arm("source", made, {roles[role]: topics[0] for role, topics in stack.topics.items()})
+    arm = arm_here("source", made, {roles[role]: topics[0] for role, topics in stack.topics.items()})
     kept = Kept()
     suite = load_suite(names, sham_for(stack.inputs))
     loop = Lockstep(

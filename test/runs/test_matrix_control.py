@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from started_arms import started_arm
+from started_arms import arm_here
 from test_matrix import HONEST, Kept, MadeOnce, Table, clean, forgotten, of_the_stream, violated
 
 from mt_nodes.base import plugins
@@ -113,8 +113,8 @@ def _played(made: Stack, names: Sequence[str], bundles: Sequence[Bundle], seed: 
     if not names:
         return {}
     topics = {topic: topic for of_role in made.topics.values() for topic in of_role}
-    source = started_arm("source", made, topics)
-    followup = started_arm("followup", made, topics) if mode == "twin" else source
+    source = arm_here("source", made, topics)
+    followup = arm_here("followup", made, topics) if mode == "twin" else source
     kept, suite, drawn_by = Kept(), load_suite(names), 100 + seed
     loop = Lockstep(
         PlaySettings(
@@ -141,7 +141,13 @@ def test_the_honest_driver_holds_every_relation(seed: int) -> None:
         assert ended["HOLDS"] > 0 or name != offered, (name, ended)
 
 
-@pytest.mark.parametrize("stack", [*HONEST, "reference_fused"])
+@pytest.mark.parametrize(
+    "stack",
+    [
+        *(pytest.param(name, marks=() if name == "reference_tracker" else pytest.mark.long) for name in HONEST),
+        "reference_fused",
+    ],
+)
 def test_other_honest_stacks_run_on_whatever_they_are_given(stack: str) -> None:
     made = load_stack(stack)
     names = [r.id for r in FITTING if r.id in SYSTEM and r.id not in TIMED and incompatibility(r, made) is None]

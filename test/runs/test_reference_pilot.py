@@ -164,11 +164,13 @@ def test_it_stops_for_who_stands_in_its_lane() -> None:
     assert 1.0 < 60.0 - drive.trace.ego[-1, 0] - 3.8 < 4.0
 
 
+@pytest.mark.long  # the planner does: test_reference_planner_drives.py
 def test_it_lets_people_cross_and_drives_on() -> None:
     drive = piloted(crossing("a", 60.0, 32.0), seconds=10.0)
     assert drive.hit == () and drive.speed_mps.min() < 5.0 and drive.speed_mps[-1] > 5.0
 
 
+@pytest.mark.long  # the planner does: test_reference_planner_drives.py
 def test_who_stands_beside_the_lane_is_no_reason_to_brake() -> None:
     aside = [standing(f"a{i}", 40.0 + 9.0 * i, side * 3.4 - 0.7) for i, side in enumerate((1, -1) * 3)]
     drive = piloted(*aside, seconds=7.0)

@@ -40,6 +40,7 @@ def test_it_keeps_to_its_lane_smoothly_on_every_map(road: str) -> None:
     assert np.percentile(changes, 95) < 6.0
 
 
+@pytest.mark.long  # town_lap below is that of each day
 def test_it_drives_a_lap_of_the_town() -> None:
     """Around the two blocks, over lights and corners, back to where it began."""
     begin = lane("town", "a_b").pose_at(30.0)

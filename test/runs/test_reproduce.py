@@ -28,6 +28,8 @@ from mt_nodes.relations.relation import Suite, load_suite
 from mt_nodes.runs.again.reproduce import prove
 from mt_nodes.runs.replay.execute import Run
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 NAME = "noise_outside_roi_1000"
 BUNDLES = 3
 

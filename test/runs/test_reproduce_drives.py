@@ -33,6 +33,8 @@ from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.trace import Trace
 from mt_nodes.world.drive.world import World
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 CHILD, NEARER, MIRRORED = "adult_becomes_child_collisions", "pedestrian_nearer_brakes", "world_mirrored_same_trace"
 FAULTS = ("low_is_litter",)
 SCENES = (

@@ -24,6 +24,8 @@ from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 #: A child, an animal and somebody with a guide dog beside the road, a vehicle ahead on it.
 RELATIONS = ("rule_germany_30", "rule_california_57", "rule_california_51", "rule_germany_4")
 #: A warning sign, and heavy fog: for a driver with a camera.

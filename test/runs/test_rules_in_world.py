@@ -64,6 +64,8 @@ from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.lidar import hdl_64e
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 ONTOLOGY, GERMANY = load_ontology(), load_rule_set("germany")
 DOG = Statement("any_road", ADDS, "dog", "slow_down", rules=("DE-30",))
 EMPTY = setting()

@@ -35,6 +35,8 @@ from mt_nodes.runs.campaign.search.trial_journal import TrialJournal, TrialsSpen
 from mt_nodes.runs.replay.execute import in_process_arms
 from mt_nodes.runs.replay.replay_run import Run
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 NOISE = "noise_outside_roi_1000"
 TOLERANCE = 0.01
 

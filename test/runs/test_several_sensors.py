@@ -46,6 +46,8 @@ from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.stacks.topic_sync import MAX_WAITING, Joiner
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 TOPICS = {
     **{topic: Topic(codec.POINT_CLOUD, 3, ()) for topic in LIDARS},
     CAMERAS[0]: Topic(codec.IMAGE, 3, ()),

@@ -30,6 +30,8 @@ from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.runs.shrink.shrink_run import ShrinkRequest, ShrinkRun
 from mt_nodes.runs.shrink.shrink_run import carry_out as shrink
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 POINTS, COUNT = 1000, 12
 STACK = '''
 import numpy as np

@@ -40,6 +40,8 @@ from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.world import World
 
+pytestmark = pytest.mark.usefixtures("stacks_here")
+
 FAR_M = 6.0
 STACK = f"""
 import numpy as np
