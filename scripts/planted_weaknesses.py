@@ -51,6 +51,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=4.0, help="length of a drive, s (default 4)")
     parser.add_argument("--seed", type=int, default=8, help="seed of the drives")
     args = parser.parse_args(words)
+    if not (args.work / "pilotnet" / "weights.pt").is_file():
+        parser.error(f"{args.work}: got no pilotnet/weights.pt, expected what driving_networks.py makes; see --help")
     files = relations(args.work / "relations")
     networks = {path.parent.name: path for path in sorted(args.work.glob("pilotnet*/weights.pt"))}
     driven = {name: _driven(args, name, path, files) for name, path in networks.items()}

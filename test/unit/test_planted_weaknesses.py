@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from planted_weaknesses import RULES, WAYS, compared, unfound
+from planted_weaknesses import RULES, WAYS, compared, main, unfound
 
 NAMES = (*RULES, *WAYS)
 
@@ -52,6 +53,14 @@ def test_it_is_not_found_otherwise(no_night: dict[str, Any], no_rain: dict[str, 
 def test_a_first_network_that_violates_as_often_or_more_finds_nothing() -> None:
     driven = {"pilotnet": network(night_slows=20), "pilotnet_no_night": network(), "pilotnet_no_rain": network()}
     assert len(unfound(compared(driven))) == 2
+
+
+def test_without_a_network_to_compare_with_nothing_is_driven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tmp_path)])
+    assert "got no pilotnet/weights.pt" in capsys.readouterr().err
 
 
 def test_a_network_that_is_not_there_is_told() -> None:
