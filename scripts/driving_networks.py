@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the six driving networks of AutoMT: records, trains, lets each drive laps, and prints the table of the laps.
 
-    python scripts/driving_networks.py WORK                                # all six; days on a processor, so:
+    python scripts/driving_networks.py WORK                                # all six; hours on a processor, so:
     python scripts/driving_networks.py WORK --device cuda --height-px 160 --width-px 320
     python scripts/driving_networks.py WORK --network cnn3d --network pilotnet --epochs 8
 
