@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.arguments import role_topics
-from mt_nodes.cli.options import add_fields
+from mt_nodes.cli.options import add_fields, settings
 
 if TYPE_CHECKING:
     from mt_nodes.runs.models.preprocessing import Preparation
     from mt_nodes.runs.models.record_request import RecordRequest
     from mt_nodes.runs.models.samples import Frames
+
+
+_RECORDED = ("stack", "driver", "share", "drives", "push_mps2", "cruise_mps", "jitter", "seed", "edits", "edited")
 
 
 def add_record_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +33,7 @@ def add_record_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FOLDER", help="folder for images and samples.csv; may hold some"
     )
-    add_fields(parser, request, "stack", "driver", "share", "drives", "push_mps2", "cruise_mps", "jitter", "seed")
+    add_fields(parser, request, *_RECORDED, "parameters")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -61,9 +64,10 @@ def _record_request(args: argparse.Namespace) -> RecordRequest:
     from mt_nodes.base.params import build
     from mt_nodes.runs.models.record_request import RecordRequest
 
-    names = ("stack", "driver", "share", "drives", "push_mps2", "cruise_mps", "jitter", "seed")
-    values = {name: getattr(args, name) for name in names}
-    return build(RecordRequest, {"scenarios": tuple(args.scenarios), **values}, "mt models record")
+    values = {name: getattr(args, name) for name in _RECORDED}
+    values |= {"scenarios": tuple(args.scenarios), "edits": tuple(args.edits)}
+    values["parameters"] = {name: str(value) for name, value in settings(args.parameters).items()}
+    return build(RecordRequest, values, "mt models record")
 
 
 def add_data(parser: argparse.ArgumentParser, nargs: str) -> None:

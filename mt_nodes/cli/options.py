@@ -26,7 +26,9 @@ _MAX_DIGITS = 100
 _OPTIONS = {
     **{
         name: f"--{name[:-1]}"
-        for name in ("faults", "topics", "facts", "stacks", "regions", "models", "readers", "judges", "detectors")
+        for name in (
+            *("faults", "topics", "facts", "stacks", "regions", "models", "readers", "judges", "detectors", "edits"),
+        )
     },
     **{"models_file": "--models", "stack_settings": "--set", "parameters": "--set"},
     **{"push_mps2": "--push", "cruise_mps": "--cruise"},
@@ -39,7 +41,7 @@ _METAVARS = {
     **{"bags": "BAG", "scenarios": "SCENARIO", "topics": "ROLE=TOPIC", "confirm": "K/N", "driver": "WEIGHTS"},
     **dict.fromkeys(("cases", "simulator_settings", "transforms", "qos", "waivers", "models_file", "plan"), "FILE"),
     **dict.fromkeys(("faults", "stacks", "models", "readers", "judges", "scene_model", "check_model", "embed"), "NAME"),
-    **{"detectors": "STACK", "edit_model": "DIR", "least_agreement": "SHARE"},
+    **{"detectors": "STACK", "edits": "RELATION", "edit_model": "DIR", "least_agreement": "SHARE"},
     **{"minutes": "M", "push_mps2": "MPS2", "cruise_mps": "MPS"},
 }
 

@@ -132,6 +132,8 @@ def _print_found(args: argparse.Namespace, found: Sequence[Taken], readers: Read
     for _, one in found:
         if not one.chosen:
             text(f"  {one.rule.id}: {one.why}")
+    if without and not args.model:
+        text("--least-sure 0.5 and --model parser read more, and more of it wrongly: check those readings")
     _print_rejected([one for _, one in found], readers)
     for usage in readers.usage():
         text(usage_line(usage))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.options import at_least_one, share, whole_number
+from mt_nodes.rules.store_entry import LEAST_SURE
 
 if TYPE_CHECKING:
     from mt_nodes.rules.extraction import Reader, SelfCheck
@@ -131,8 +132,8 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     model = (
         "language model of the server in MT_LLM_URL (key: MT_LLM_KEY); may be given again; "
-        "'env': the models of MT_LLM_MODEL; without a server: 'parser' (default) and 'classifier', which also reads "
-        "rules that the parser cannot, and errs more often"
+        "'env': the models of MT_LLM_MODEL; without a server: 'classifier' and 'parser' (default: the classifier, and "
+        "the parser for the shipped rules)"
     )
     add("--model", action="append", default=[], metavar="NAME", help=model)
     add("--models", type=Path, metavar="FILE", help=_MODELS)
@@ -144,15 +145,15 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         "(default: where several readers read, the models themselves)"
     )
     add("--judge", action="append", default=[], metavar="NAME", help=judge)
-    sure = "with --model classifier: how sure it must be of a reading, 0 to 1 (default %(default)s)"
-    add("--least-sure", type=share, default=0.5, metavar="SHARE", help=sure)
+    sure = "how sure the classifier must be of a reading, 0 to 1 (default %(default)s)"
+    add("--least-sure", type=share, default=LEAST_SURE, metavar="SHARE", help=sure)
     least = "share of yes votes below which an answer is rejected: marked, and in no suite (default %(default)s)"
     add("--least-agreement", type=share, default=0.5, metavar="SHARE", help=least)
 
 
 @contextmanager
 def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers]:
-    """Yield the readers: the parser alone where nothing is named.
+    """Yield the readers: :class:`~mt_nodes.rules.extraction.DefaultReader` alone where nothing is named.
 
     Raises MtError: a model lacks a setting or its library, or the cache of answers cannot be used.
     """
@@ -182,8 +183,8 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
 
 
 def _built_in(args: argparse.Namespace, ontology: Ontology, models: bool) -> list[Reader]:
-    """Return the readers that need no server, the parser first; it alone where nothing is named."""
-    from mt_nodes.rules.extraction import ClassifierReader, ParserReader
+    """Return the readers that need no server, the parser first; the default one where nothing is named."""
+    from mt_nodes.rules.extraction import ClassifierReader, DefaultReader, ParserReader
     from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
 
     readers: dict[str, Reader] = {
@@ -191,7 +192,7 @@ def _built_in(args: argparse.Namespace, ontology: Ontology, models: bool) -> lis
         CLASSIFIER: ClassifierReader(ontology, args.strict, args.least_sure),
     }
     named = [reader for name, reader in readers.items() if name in args.model]
-    return named or ([] if models else [readers[PARSER]])
+    return named or ([] if models else [DefaultReader(ontology, args.strict, args.least_sure)])
 
 
 def _models(args: argparse.Namespace) -> list[LanguageModel]:

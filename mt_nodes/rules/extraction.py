@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from multiprocessing.pool import ThreadPool
 from typing import Any, Protocol
 
@@ -25,11 +26,11 @@ from mt_nodes.rules.model_queries import Asker, whole
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import LONGEST, Reading, read_rule
 from mt_nodes.rules.prompts import Prompts
-from mt_nodes.rules.rule_classifier import LEAST_SURE, trained
-from mt_nodes.rules.rule_sets import Rule
+from mt_nodes.rules.rule_classifier import trained
+from mt_nodes.rules.rule_sets import Rule, load_rule_set, shipped_rule_sets
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
-from mt_nodes.rules.store_entry import CLASSIFIER, LEAST_AGREEMENT, PARSER, Entry, sentence
+from mt_nodes.rules.store_entry import CLASSIFIER, LEAST_AGREEMENT, LEAST_SURE, PARSER, Entry, sentence
 
 QUESTIONS = ("mentioned", "agrees", "fits")
 SCHEMA: dict[str, Any] = {
@@ -189,6 +190,41 @@ class ClassifierReader:
         """Return its reading of a rule."""
         reading = trained(self.ontology).read(rule.text, rule.id, self.strict, self.least_sure)
         return CandidateReading(CLASSIFIER, reading)
+
+
+@dataclass(frozen=True)
+class DefaultReader:
+    """Who reads where no reader is named: of the shipped rules the parser, whose readings people have checked.
+
+    All others are the classifier's: of what the parser reads, far more is wrong. Where both read the same, the parser's
+    statement counts, which has its details, as where something is. Of what the classifier is not sure of, the reason
+    tells what each of them makes of it. Arguments as of :class:`ClassifierReader`.
+    """
+
+    ontology: Ontology
+    strict: bool = False
+    least_sure: float = LEAST_SURE
+
+    def read(self, rule: Rule) -> CandidateReading:
+        """Return its reading of a rule."""
+        parsed = ParserReader(self.ontology, self.strict).read(rule)
+        if rule.text in _shipped_texts():
+            return parsed
+        found = ClassifierReader(self.ontology, self.strict, self.least_sure).read(rule)
+        if found.reading.statements:
+            alike = [one for one in parsed.reading.statements if _triple(one) == _triple(found.reading.statements[0])]
+            return replace(found, reading=Reading(tuple(alike[:1]))) if alike else found
+        said = "; ".join(f"'{' '.join(_triple(one))}'" for one in parsed.reading.statements)
+        return replace(found, reading=Reading(why=f"{found.reading.why}; {PARSER}: {said or parsed.reading.why}"))
+
+
+def _triple(one: Statement) -> tuple[str, str, str]:
+    return one.road, one.element, one.behaviour
+
+
+@lru_cache
+def _shipped_texts() -> frozenset[str]:
+    return frozenset(rule.text for name in shipped_rule_sets() for rule in load_rule_set(name).rules.values())
 
 
 @dataclass(frozen=True)

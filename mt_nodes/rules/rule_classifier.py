@@ -53,8 +53,6 @@ _SVM_SHARE, _COST, _TOGETHER_WEIGHT, _TOGETHER_SMOOTHING = 0.4, 0.3, 0.3, 0.5
 #: Weight of rules whose actions are those of a strict reading, of files that are named here; of others, which have the
 #: paper's, it is 1.
 _STRICT_WEIGHT, _STRICT_FILES = 4.0, ("ten_countries", "many_countries", "registers")
-#: A reading that is more likely wrong than right is none, unless another bound is asked for.
-LEAST_SURE = 0.5
 #: Weights of the leads that tell how sure it is, and the constant.
 _SURE_WEIGHTS, _SURE_OFFSET = (0.358, 0.267, 0.475), -4.538
 _WORD = r"[a-z']+|\d+"

@@ -12,6 +12,9 @@ from mt_nodes.rules.statement import Statement
 PARSER, CLASSIFIER, MANUAL = "parser", "classifier", "manual"
 #: Default of the least agreement: most votes are "yes". Assumed; the paper has no threshold.
 LEAST_AGREEMENT = 0.5
+#: Default of how sure the classifier must be of a reading. By cross-validation on 545 rules 0.86 of such readings are
+#: right, and 0.35 of the rules have one; at 0.5 it is 0.73 and 0.48, and of the grammar 0.56 and 0.46.
+LEAST_SURE = 0.7
 
 
 @dataclass(frozen=True)

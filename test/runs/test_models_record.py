@@ -101,6 +101,51 @@ def test_what_is_there_is_kept_and_more_is_added(asked: RecordRequest, tmp_path:
     assert recorded(replace(asked, drives=1, seed=9), tmp_path / "parts") == 24
 
 
+def pictures(folder: Path) -> list[Any]:
+    return [cv2.imread(str(sample.image)).astype(int) for sample in read_samples(folder)]
+
+
+def test_a_share_of_the_pictures_is_changed_as_relations_would_and_the_labels_stay(
+    asked: RecordRequest, tmp_path: Path
+) -> None:
+    edits = ("exposure_half_stop_up_keeps_speed", "saturation_raised_steering")
+    for share in (0.0, 0.5, 1.0):
+        recorded(replace(asked, edits=edits, edited=share), tmp_path / f"{share}")
+    plain, half, whole = (pictures(tmp_path / f"{share}") for share in (0.0, 0.5, 1.0))
+    changed = [(before != after).any() for before, after in zip(plain, half, strict=True)]
+    assert 3 <= sum(changed) <= 13
+    assert all((before != after).any() for before, after in zip(plain, whole, strict=True))
+    lighter = [after.mean() - before.mean() for before, after in zip(plain, whole, strict=True)]
+    assert 3 <= sum(light > 10.0 for light in lighter) <= 13, "the other relation leaves the light"
+    assert (tmp_path / "0.0" / "samples.csv").read_text() == (tmp_path / "1.0" / "samples.csv").read_text()
+    recorded(replace(asked, edits=edits, edited=0.5), tmp_path / "again")
+    assert content(tmp_path / "again") == content(tmp_path / "0.5")
+
+
+@pytest.mark.parametrize(
+    ("relation", "why"),
+    [
+        ("image_mirrored_steering", "its follow-up has another answer"),
+        ("camera_frames_frozen_1_of_10", "expected a relation that changes single pictures"),
+        ("world_mirrored_same_trace", "expected a relation that changes single pictures"),
+        ("fog_camera_not_faster", "it applies to no picture of a drive"),
+    ],
+)
+def test_a_relation_whose_change_would_make_labels_wrong_or_nothing_is_refused(
+    relation: str, why: str, asked: RecordRequest, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=f"--edit {relation}: .*{why}"):
+        recorded(replace(asked, edits=(relation,), edited=1.0), tmp_path)
+
+
+def test_parameters_of_the_scenario_decide_where_and_in_which_light_is_driven() -> None:
+    drawn = RecordRequest(("town_lap_any_town",), drives=12, parameters={"from_hour": "20", "to_hour": "24"})
+    scenarios = [planned.setting.scenario for planned in drives_of(drawn)[1]]
+    assert len({scenario.road for scenario in scenarios}) > 3
+    assert all(20.0 <= scenario.environment.hour <= 24.0 for scenario in scenarios)
+    assert not any(scenario.environment.rain for scenario in scenarios)
+
+
 def test_a_full_disk_leaves_the_table_of_whole_drives(
     asked: RecordRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,9 +198,11 @@ def test_every_option_of_the_command_line_is_asked_for(monkeypatch: pytest.Monke
         return 0
 
     monkeypatch.setattr("mt_nodes.runs.models.drive_recording.record", record_nothing)
-    text = "a b --stack s --driver w --share 0.5 --drives 3 --push 2 --cruise 5 --jitter 0.5 --seed 7 --out"
+    text = "a b --stack s --driver w --share 0.5 --drives 3 --push 2 --cruise 5 --jitter 0.5 --seed 7"
+    text += " --edit e --edit f --edited 0.2 --set hour=3 --out"
     assert main(["models", "record", *text.split(), str(tmp_path)]) == 0
-    assert asked == [RecordRequest(("a", "b"), "s", "w", 0.5, 3, 2.0, 5.0, 0.5, 7)]
+    edits = {"edits": ("e", "f"), "edited": 0.2, "parameters": {"hour": "3"}}
+    assert asked == [RecordRequest(("a", "b"), "s", "w", 0.5, 3, 2.0, 5.0, 0.5, 7, **edits)]
 
 
 # --- who drives

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt_nodes.cli.main import main
+from mt_nodes.rules.extraction import DefaultReader
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule
-from mt_nodes.rules.rule_classifier import LEAST_SURE, Example, RuleClassifier, Triple, examples_of, trained
-from mt_nodes.rules.rule_sets import Rule, RuleSet
+from mt_nodes.rules.rule_classifier import Example, RuleClassifier, Triple, examples_of, trained
+from mt_nodes.rules.rule_sets import Rule, RuleSet, load_rule_set
 from mt_nodes.rules.statement_binding import bind_all
+from mt_nodes.rules.store_entry import LEAST_SURE
 
 ROOT = Path(__file__).parents[2]
 ONTOLOGY = load_ontology()
@@ -54,9 +57,8 @@ def test_what_it_is_not_sure_of_it_does_not_read_and_says_what_it_guessed() -> N
     unsure = reader.read(STRANGE, least_sure=LEAST_SURE)
     guess = reader.choose(STRANGE)
     assert not unsure.statements
-    assert unsure.why == (
-        f"the classifier guesses '{guess.road} {guess.element} {guess.behaviour}', sure {guess.sure:.2f}, least 0.5"
-    )
+    guessed = f"{guess.road} {guess.element} {guess.behaviour}"
+    assert unsure.why == f"the classifier guesses '{guessed}', sure {guess.sure:.2f}, least {LEAST_SURE:g}"
 
 
 def test_it_is_the_surer_the_more_each_part_leads() -> None:
@@ -92,10 +94,37 @@ def test_it_learns_what_it_is_taught() -> None:
 def test_the_command_names_which_reader_read_a_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = tmp_path / "town.txt"
     rules.write_text("Stop at a red light.\nA continuous centre stripe is no place for your wheels.\n")
-    assert main(["rules", "extract", str(rules)]) == 0
+    assert main(["rules", "extract", str(rules), "--model", "parser"]) == 0
     assert "1 without a relation" in capsys.readouterr().out
     assert main(["rules", "extract", str(rules), "--model", "parser", "--model", "classifier"]) == 0
     out = capsys.readouterr().out
     assert "town-1   parser" in out and "town-2   classifier" in out and "0 without a relation" in out
     assert main(["rules", "extract", str(rules), "--model", "classifier", "--least-sure", "1"]) == 3
     assert "least 1" in capsys.readouterr().out
+
+
+def test_without_a_name_the_classifier_reads_and_tells_of_what_nobody_is_sure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "town.txt"
+    rules.write_text(f"{CLEAR}\n{STRANGE}\nBei Rot ist vor der Ampel zu halten.\n")
+    assert main(["rules", "extract", str(rules), "--json"]) == 0
+    clear, strange, german = json.loads(capsys.readouterr().out)
+    assert clear["read_by"] == "classifier" and clear["relations"][0]["element"] == "deer"
+    assert clear["relations"][0]["place"] == "on the road", "a detail of the parser's, who reads the same"
+    for row in (strange, german):
+        assert row["read_by"] is None and not row["relations"]
+    parsed = read_rule(STRANGE, ONTOLOGY).statements
+    assert parsed, "the parser reads it"
+    assert f"parser: '{parsed[0].road} {parsed[0].element} {parsed[0].behaviour}'" in strange["why"]
+    assert "guesses" in strange["why"] and "rules are read in English" in german["why"]
+    assert main(["rules", "extract", str(rules)]) == 0
+    out = capsys.readouterr().out
+    assert "2 without a relation" in out and "--least-sure 0.5 and --model parser read more" in out
+
+
+def test_without_a_name_the_shipped_rules_are_read_as_people_have_checked() -> None:
+    rules, default = load_rule_set("germany").rules.values(), DefaultReader(ONTOLOGY)
+    read = {rule.id: default.read(rule) for rule in rules}
+    assert {one.origin for one in read.values()} == {"parser"}
+    assert all(read[rule.id].reading == read_rule(rule.text, ONTOLOGY, rule.id) for rule in rules)

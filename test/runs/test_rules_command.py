@@ -30,7 +30,7 @@ from mt_nodes.rules.rule_store import Store
 from mt_nodes.rules.scene import describe
 from mt_nodes.rules.statement_binding import bind
 from mt_nodes.rules.stats import load_golden, origin_scores, parser_score, score
-from mt_nodes.rules.store_entry import MANUAL, PARSER
+from mt_nodes.rules.store_entry import CLASSIFIER, MANUAL, PARSER
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
 
@@ -201,7 +201,7 @@ def test_rules_of_the_users_own_are_read_and_kept(
     read = load_relation(str(relations / "rule_my_rules_1.yaml"))
     assert read.id == "rule_my_rules_1" and "Slow down for a dog on the road." in read.because
     with Store(own, write=False) as kept:
-        assert {(one.region, one.origin) for one in kept.entries()} == {("my_rules", PARSER)}
+        assert {(one.region, one.origin) for one in kept.entries()} == {("my_rules", CLASSIFIER)}
     assert mt("check", "--store", own) == 0
 
 
@@ -209,7 +209,7 @@ def test_strict_reading_and_json(mine: Path, capsys: pytest.CaptureFixture[str])
     assert mt("extract", mine, "--strict", "--json") == 0
     first, second = plain(capsys)
     assert (first["relations"][0]["behaviour"], second["relations"][0]["behaviour"]) == ("slow_down", "stop")
-    assert second["rule"] == "my_rules-2" and second["read_by"] == PARSER and not second["why"]
+    assert second["rule"] == "my_rules-2" and second["read_by"] == CLASSIFIER and not second["why"]
 
 
 def test_who_is_interrupted_goes_on(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -527,7 +527,8 @@ def test_a_judge_rejects_and_what_it_rejects_is_marked_counted_and_left_out(
         words = ("extract", mine, "--store", store, "--judge", "wise")
         assert mt(*words, "--relations", tmp_path / "drives") == 0
         out = capsys.readouterr().out
-        assert "1 answer rejected by wise: agreement below 0.5; in no suite" in out and "agreement 0.33: parser" in out
+        assert "1 answer rejected by wise: agreement below 0.5; in no suite" in out
+        assert "agreement 0.33: classifier" in out
         assert elements(store) == ["livestock"] and len(list((tmp_path / "drives").iterdir())) == 1
         asked = len(server.requests)
         assert mt(*words, "--least-agreement", 0.3) == 0 and elements(store) == ["dog", "livestock"]
@@ -572,7 +573,7 @@ def test_a_model_that_does_not_answer_is_exit_4_and_its_rules_are_not_kept(
             "x", Reading(read_rule(rule.text, load_ontology(), rule.id).statements), complete=False
         )
 
-    monkeypatch.setattr(extraction.ParserReader, "read", failing)
+    monkeypatch.setattr(extraction.DefaultReader, "read", failing)
     assert mt("extract", mine, "--store", tmp_path / "new.sqlite") == 4
     assert "2 rules not answered by every model and not stored; type the same again" in capsys.readouterr().out
     assert elements(tmp_path / "new.sqlite") == []

@@ -33,6 +33,18 @@ def test_maps_have_their_names_and_are_made_once(road: RoadMap) -> None:
     assert all(name == lane.name for name, lane in road.lanes.items())
 
 
+def test_a_numbered_town_has_the_streets_of_the_town_at_places_of_its_own() -> None:
+    town, drawn, other = load_map("town"), load_map("town_3"), load_map("town_4")
+    assert drawn.name == "town_3" and drawn is load_map("town_3")
+    assert drawn.lanes.keys() == town.lanes.keys() == other.lanes.keys()
+    lengths = [[road.lanes[name].length_m for name in ("d_e", "e_f", "d_a")] for road in (drawn, other)]
+    assert all(90.0 - 16.0 <= length <= 140.0 - 16.0 for row in lengths for length in row)
+    assert len({length for row in lengths for length in row}) == 6
+    assert load_map("town_3_mirrored").lanes.keys() == town.lanes.keys()
+    with pytest.raises(UsageError, match="got map 'town_x', which does not exist"):
+        load_map("town_x")
+
+
 def test_a_map_that_does_not_exist_is_named_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match=r"got map 'tovn', which does not exist; did you mean 'town'\?"):
         load_map("tovn")

@@ -30,6 +30,7 @@ from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
+from mt_nodes.runs.models.frame_edits import FrameEdits
 from mt_nodes.runs.models.lap import LaneKeeping
 from mt_nodes.runs.models.record_request import RecordRequest
 from mt_nodes.runs.models.samples import FILE, Sample, read_samples, write_samples
@@ -111,7 +112,12 @@ def drives_of(request: RecordRequest) -> tuple[Rig, tuple[PlannedEpisode, ...]]:
     Raises UsageError: the stack takes no picture; a scenario cannot be driven, or is of no empty road.
     """
     scenarios = ScenarioRequest(
-        request.scenarios, stack=request.stack, repeat=request.drives, jitter=request.jitter, seed=request.seed
+        request.scenarios,
+        stack=request.stack,
+        repeat=request.drives,
+        jitter=request.jitter,
+        seed=request.seed,
+        parameters=request.parameters,
     )
     run = ScenarioRun.make(scenarios, Path())
     if run.rig.camera is None:
@@ -138,11 +144,11 @@ def record(request: RecordRequest, out: Path, progress: Callable[[str, int], Non
         how many pictures the folder holds.
 
     Raises:
-        UsageError: what :func:`drives_of` refuses, or there are no such weights.
+        UsageError: what :func:`drives_of` and :class:`FrameEdits` refuse, or there are no such weights.
         InfrastructureError: the folder cannot be written.
     """
     rig, episodes = drives_of(request)
-    driver = _driver(request)
+    driver, edits = _driver(request), FrameEdits(request.edits, request.edited, request.seed)
     samples = read_samples(out) if (out / FILE).exists() else []
     recorded = {sample.drive for sample in samples}
     for planned in episodes:
@@ -150,7 +156,8 @@ def record(request: RecordRequest, out: Path, progress: Callable[[str, int], Non
         if name in recorded:
             continue
         try:
-            samples_of_drive = _written(out, name, drive(planned, rig, request, driver))
+            samples_of_drive = _written(out, name, drive(planned, rig, request, driver, edits))
+            edits.refuse_unapplied()
             samples += samples_of_drive
             write_samples(out, samples)
         except OSError as error:
@@ -174,9 +181,16 @@ def _written(out: Path, name: str, drive: Iterable[ExpertFrame]) -> list[Sample]
 
 
 def drive(
-    planned: PlannedEpisode, rig: Rig, request: RecordRequest, driver: Driver | None = None
+    planned: PlannedEpisode,
+    rig: Rig,
+    request: RecordRequest,
+    driver: Driver | None = None,
+    edits: FrameEdits | None = None,
 ) -> Iterator[ExpertFrame]:
-    """Yield what is seen in one drive and what the expert would do, until the world ends it."""
+    """Yield what is seen in one drive and what the expert would do, until the world ends it.
+
+    A model that drives, too, sees what was seen, not what ``edits`` make of it.
+    """
     setting, number = planned.setting, planned.number
     expert = Expert.of(setting.scenario, setting.road, request.cruise_mps)
     keeping = LaneKeeping.of(setting.scenario, setting.road)
@@ -188,7 +202,7 @@ def drive(
         ego = world.state.ego
         bundle = eyes.observe(world.state, number, index)
         target = expert.command(ego)
-        yield ExpertFrame(bundle.images[0], target)
+        yield ExpertFrame((edits.edited(bundle) if edits else bundle).images[0], target)
         output = driver(decode(bundle.images[0]).rgb8(), stamp_ns=bundle.stamp_ns) if driver else None
         predicted = output.control if output is not None else None
         room = keeping.room_m(ego.x_m, ego.y_m, ego.yaw_rad)

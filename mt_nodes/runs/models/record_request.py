@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mt_nodes.base.params import Param, param
@@ -23,3 +24,6 @@ class RecordRequest:
     cruise_mps: float = param(8.0, low=1.0, high=40.0, unit="m/s", help="speed of the expert on a straight road, m/s")
     jitter: float = param(1.0, low=0.0, high=10.0, help="how much the start positions of drives differ; 0: not at all")
     seed: int = param(0, help="seed of all random draws")
+    edits: tuple[str, ...] = param((), help="relation whose change of the image leaves the labels as they are")
+    edited: float = param(0.3, low=0.0, high=1.0, help="share of the images that one of these relations changes")
+    parameters: Mapping[str, str] = param({}, help="set a parameter of the scenario files")

@@ -8,6 +8,7 @@ bend            two ways through a bend of 60 m to the left and one of 40 m to t
 junction        ``middle`` with a street to ``west``, ``east``, ``north``, ``south`` each: lanes ``west_middle``,
                 ``west_middle_north`` (left turn from west), ``middle_north`` …; lights, crossings, stop lines
 town            streets between ``a b c`` (north) and ``d e f`` (south), 100 m apart: a lap can be driven
+town_N          the same streets, 90 to 140 m apart, drawn by the number N
 san_francisco   500 m of a one-way street around the coordinates of the printed example of moral testing: made up,
                 but those places lie on it as the example has them, two people abreast before the ego, a lane each
 bridge          600 m east, one way, fast: ``lane_1``, ``lane_2`` to its left, of 3 m each; nothing beside them can be
@@ -19,6 +20,7 @@ A name that ends in ``_mirrored`` is that of a map mirrored at the x axis, so th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import pi
@@ -43,6 +45,7 @@ _WALKING = (("red", 17.0), ("green", 8.0), ("red", 5.0))
 _LIMIT_MPS = 13.9
 #: Narrow lanes, so that a car between two parapets cannot pass someone standing in each lane; 130 km/h.
 _BRIDGE_LANE_M, _BRIDGE_LIMIT_MPS = 3.0, 36.1
+_TOWN, _APART_M = re.compile(r"town_(\d{1,6})"), (90.0, 140.0)
 #: Heading and beginning of the stand-in for San Francisco: the ego of the example, (-228.81, 268.97), is 150 m along it
 #: and 0.55 m to the left of lane_2's middle; across it at 27.4 m ahead are (-249.22, 250.08) and (-246.10, 247.71).
 _SAN_FRANCISCO = Pose(-141.461, 390.987, -2.22042)
@@ -59,9 +62,14 @@ def load_map(name: str) -> RoadMap:
 
         road = load_map_file(plain)
         return road if plain == name else mirrored(road)
-    if plain not in MAPS:
+    if not is_map(plain):
         raise UsageError(f"got map '{name}', which does not exist{suggest(plain, MAPS)}")
     return _load(plain, name != plain)
+
+
+def is_map(name: str) -> bool:
+    """Whether one of our own maps has this name."""
+    return name in MAPS or _TOWN.fullmatch(name) is not None
 
 
 def is_map_file(name: str) -> bool:
@@ -71,7 +79,21 @@ def is_map_file(name: str) -> bool:
 
 @lru_cache
 def _load(name: str, turned: bool) -> RoadMap:
-    return mirrored(MAPS[name]()) if turned else MAPS[name]()
+    drawn = _TOWN.fullmatch(name)
+    plain = _drawn_town(name, int(drawn[1])) if drawn else MAPS[name]()
+    return mirrored(plain) if turned else plain
+
+
+def _drawn_town(name: str, number: int) -> RoadMap:
+    """Return the town with its streets elsewhere, at whole metres."""
+    first, second, across_m = np.random.default_rng(number).uniform(*_APART_M, 3).round().tolist()
+    return _town(name, (0.0, first, first + second), across_m)
+
+
+def _town(name: str, x_m: Sequence[float], y_m: float) -> RoadMap:
+    north, south = ({place: (x, y) for place, x in zip(row, x_m, strict=True)} for row, y in (("abc", y_m), ("def", 0)))
+    streets = [("a", "b"), ("b", "c"), ("d", "e"), ("e", "f"), ("a", "d"), ("b", "e"), ("c", "f")]
+    return grid(name, north | south, streets)
 
 
 def _one_way(
@@ -162,11 +184,7 @@ MAPS: dict[str, Callable[[], RoadMap]] = {
         {"middle": (0.0, 0.0), "west": (-150.0, 0.0), "east": (150.0, 0.0), "north": (0.0, 150.0), "south": (0, -150)},
         [("west", "middle"), ("south", "middle"), ("east", "middle"), ("north", "middle")],
     ),
-    "town": lambda: grid(
-        "town",
-        {"a": (0, 100), "b": (100, 100), "c": (200, 100), "d": (0, 0), "e": (100, 0), "f": (200, 0)},
-        [("a", "b"), ("b", "c"), ("d", "e"), ("e", "f"), ("a", "d"), ("b", "e"), ("c", "f")],
-    ),
+    "town": lambda: _town("town", (0.0, 100.0, 200.0), 100.0),
     "san_francisco": lambda: _one_way("san_francisco", _SAN_FRANCISCO, 500.0, 3.7, (177.4,)),
     "bridge": lambda: _one_way(
         *("bridge", Pose(0.0, 0.0), 600.0, _BRIDGE_LANE_M, (150.0, 300.0)),

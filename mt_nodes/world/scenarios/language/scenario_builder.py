@@ -12,7 +12,7 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.world.drive import scenario_checks
 from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.map_mirror import MIRRORED
-from mt_nodes.world.drive.maps import MAPS, is_map_file, load_map
+from mt_nodes.world.drive.maps import MAPS, is_map, is_map_file, load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Scenario, Trigger
 from mt_nodes.world.scenarios.language.places import Places, offset_left
@@ -64,7 +64,7 @@ def _road(plot: Plot) -> RoadMap:
     name = plot.road.name
     if is_map_file(name):
         return _road_of_file(name, plot)
-    if name.removesuffix(MIRRORED) not in MAPS:
+    if not is_map(name.removesuffix(MIRRORED)):
         raise ValueRefusal(Problem(plot.road.at, f"the map '{name}'", "a map that is there", suggest(name, MAPS)))
     return load_map(name)
 
