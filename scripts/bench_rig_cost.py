@@ -17,6 +17,7 @@ from mt_nodes.base.errors import MtError, NotApplicable
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.transforms import load_transforms
 from mt_nodes.relations.relation import load_relation
+from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.rig_cost import FollowupCost, RigLoad, bundle_of, followup_cost, instants_of
 from mt_nodes.stacks.stack import Stack, load_stack
 
@@ -136,7 +137,10 @@ def cost_cells(part: Row) -> Iterator[tuple[str, ...]]:
             continue
         cost, full = FollowupCost(**row), load_at(part, 1.0)
         needed = (f"{cost.cores(load_at(part, rate)):.1f}" for rate in RATES)
-        tested = (f"{cost.tested_hz(full, n - part['beside_cores']):.1f}" for n in CORES)
+        workers = map(LiveConfig().workers_on, CORES)
+        tested = (
+            f"{cost.tested_hz(full, n - part['beside_cores'], w):.1f}" for n, w in zip(CORES, workers, strict=True)
+        )
         mb_per_s = full.mb_per_s / full.instants_hz / (1e-3 * cost.made_ms)
         yield name, f"{cost.made_ms:.0f}", f"{mb_per_s:.0f}", *needed, *tested
 
@@ -202,13 +206,12 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
         "hashed, the cameras' frames between instants with it. *Cores* test every instant. "
         f"The model was off the suite's measured cores by {error(part):.0%} at most in the runs above.",
         _markdown(COST_COLUMNS, cost_cells(part)),
-        "One thread makes follow-ups, so a relation that takes longer than the period of the LiDAR is not "
-        "tested at every "
-        "instant, whatever the number of cores: *tested/s* is how many of the 20 instants a second are, and "
-        "the others end as "
-        "SKIPPED with the reason. [0044](decisions/0044-one-thread-makes-follow-ups.md) says why. Four, "
-        "eight and twelve cores were not "
-        "measured: these columns are the model's. No GPU was at hand, so nothing here runs on one.",
+        "*Tested/s* is how many of the 20 instants a second are tested; the others end as SKIPPED with the reason. On "
+        f"{', '.join(map(str, CORES))} cores, {', '.join(str(LiveConfig().workers_on(n)) for n in CORES)} processes "
+        "make follow-ups, each of another instant (`workers`); without one, a thread of the suite makes one after the "
+        "other. [0045](decisions/0045-processes-make-follow-ups.md) says what that costs and brings. Four, eight and "
+        "twelve cores were not measured: these columns are the model's. No GPU was at hand, so nothing here runs on "
+        "one.",
     ]
     path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
 
