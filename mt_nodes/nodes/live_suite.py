@@ -237,7 +237,8 @@ class _LiveSuite:
         once = "use mode: twin or shadow" if config.mode == "alternate" else ""
         make = ExternalArm if stack.external else RosArm
         inputs = ArmInputs(topics, required, profiles)
-        return make(plan, ArmDomain(domain, plan.domain is None), stack, process, inputs, once, arrivals=arrivals)
+        given = (plan, ArmDomain(domain, plan.domain is None), stack, process, inputs, once)
+        return make(*given, arrivals=arrivals, given_up=self._over)
 
     def _tell_domains(self) -> None:
         print(
