@@ -72,8 +72,8 @@ class FollowupWorkers:
         self._setup, self._log = WorkerSetup.of(suite, seed, offers), log
         self._number = {(offer.relation.id, offer.draw): number for number, offer in enumerate(offers)}
         self._ends = 0
-        #: How many processes ended or hung.
-        self.lost = 0
+        #: How many processes ended or hung, and how many there are.
+        self.lost, self.count = 0, count
         self._workers = [self._started() for _ in range(count)]
 
     @property

@@ -25,7 +25,7 @@ from mt_nodes.runs.live.segments import Turn
 
 #: Input that comes a little early counts in full: without credit, jitter would halve a rate as high as the input's.
 CREDIT = 1.5
-#: How many of the last follow-ups tell what the next one takes.
+#: How many of the last follow-ups of whoever makes any tell what the next one takes.
 LAST = 4
 
 
@@ -187,7 +187,8 @@ class Maker:
         return Outcome.SKIPPED, f"over budget: {behind}{needs} before it was begun"
 
     def _last_s(self, instant: Instant, offer: Offer) -> deque[float]:
-        return self._took_s.setdefault((offer.relation.id, len(instant.bundle.loose)), deque(maxlen=LAST))
+        kind, makers = (offer.relation.id, len(instant.bundle.loose)), self._workers.count if self._workers else 1
+        return self._took_s.setdefault(kind, deque(maxlen=LAST * makers))
 
     def _put(self, instant: Instant, prepared: FollowupPlan, began_s: float) -> Ended | None:
         """Put what was made in the source's place, or say what came of it instead."""
