@@ -10,10 +10,11 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mt_nodes.base.errors import InfrastructureError
@@ -26,7 +27,8 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.message_digests import sha256_of_followup
-from mt_nodes.relations.relation import Suite, load_suite
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.relation import Relation, Suite, load_suite
 from mt_nodes.runs.live import followup_workers
 from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.followup_workers import FollowupWorkers
@@ -180,6 +182,37 @@ def test_what_begins_or_looks_back_is_made_here(suite: Suite, instants: Sequence
     assert maker.handed_over(offer, instants[0]) is None, "its particles are not drawn yet"
     maker.begin(offer, instants[0])
     assert maker.handed_over(offer, instants[1]) is not None
+
+
+@dataclass(frozen=True)
+class BegunAt(Mutation):
+    """Draws the number of the bundle at which it has begun."""
+
+    sensors = ("lidar",)
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
+        return bundle.index
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        return {"begun_at": state}
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        return Followup(((0, bundle.with_clouds([replace(bundle.cloud(), frame_id=f"{draw['begun_at']}")])),))
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        return None
+
+
+def test_what_has_begun_goes_along(instants: Sequence[Bundle]) -> None:
+    relation = Relation("begun", "expected", "for tests", (BegunAt(), BegunAt()), None)
+    suite = Suite((relation,), relation, relation)
+    offer = Offer(relation, (relation,))
+    here, there = FollowupMaker(suite, 0), FollowupMaker(suite, 0)
+    here.begin(offer, instants[1])
+    handed = here.handed_over(offer, instants[2])
+    assert handed is not None
+    derived = there.of_another(offer, *handed).derived
+    assert derived is not None and derived.draws == [{"begun_at": 1}] * 2
 
 
 @pytest.mark.parametrize("number, how", [(signal.SIGKILL, "was ended by SIGKILL"), (None, "got no further for 0.2 s")])

@@ -89,6 +89,8 @@ class Maker:
         #: Processor time (s) that the last one took that was made here, by relation.
         self._own_s: dict[str, float] = {}
         self._waiting: deque[_Making] = deque()
+        #: How many other processes make one at a time, and how many were in time in a row.
+        self._at_once, self._in_time = workers.count if workers else 0, 0
         self._delay_s = run.request.delay_s
 
     @property
@@ -141,13 +143,15 @@ class Maker:
         for making, prepared in self._workers.finished():
             making.instant.in_making = False
             if not making.is_over:
-                yield making.instant, self._put(making.instant, prepared, making.began_s)
+                ended = self._put(making.instant, prepared, making.began_s)
+                self._note_pace(ended is None, prepared.derived is not None)
+                yield making.instant, ended
         late_ones = [*self._waiting, *(self._workers.tickets if ending else ())]
         for making in (one for one in late_ones if one.instant.late_s >= 0.0 and not one.is_over):
             making.instant.in_making = False
             yield making.instant, (Outcome.SKIPPED, "over budget: it went out before a process made its follow-up")
         self._waiting = deque(making for making in self._waiting if not making.is_over)
-        while self._waiting and self._workers.free:
+        while self._waiting and self._workers.free and len(self._workers.tickets) < self._at_once:
             making = replace(self._waiting.popleft(), began_s=process_time_s())
             instant, offer = making.instant, making.offer
             late = self._too_late(instant, offer, newest=not self._waiting)
@@ -157,6 +161,18 @@ class Maker:
                 continue
             instant.in_making = False
             yield instant, late or self._made_here(instant, offer)
+
+    def _note_pace(self, in_time: bool, was_made: bool) -> None:
+        """Have fewer made at a time after one that came late, and one more when many have been in time.
+
+        Where cores are lacking, each takes the longer the more are made at a time, until none is in time.
+        """
+        if was_made and not in_time:
+            self._at_once, self._in_time = max(1, self._at_once - 1), 0
+        elif was_made:
+            self._in_time += 1
+        if self._workers is not None and self._in_time >= LAST * self._at_once:
+            self._at_once, self._in_time = min(self._workers.count, self._at_once + 1), 0
 
     def _made_here(self, instant: Instant, offer: Offer) -> Ended | None:
         began_s, own_s = process_time_s(), time.thread_time()
