@@ -210,9 +210,9 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
         f"{', '.join(map(str, CORES))} cores, {', '.join(str(LiveConfig().workers_on(n)) for n in CORES)} processes "
         "make follow-ups, each of another instant (`workers`); without one, a thread of the suite makes one after the "
         "other. [0045](decisions/0045-processes-make-follow-ups.md) says what that costs and brings. Four, eight and "
-        "twelve cores were not measured: these columns are the model's. They do not hold where the ego's motion has to be "
-        "estimated from clouds for weather, 40 to 150 ms of one thread each: give odometry, `/tf` or `ego_speed_mps`. No GPU was at hand, so nothing here runs on "
-        "one.",
+        "twelve cores were not measured: these columns are the model's. They do not hold where the ego's motion has to "
+        "be estimated from clouds for weather, 40 to 150 ms of one thread each: give odometry, `/tf` or "
+        "`ego_speed_mps`. No GPU was at hand, so nothing here runs on one.",
     ]
     path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
 

@@ -44,6 +44,9 @@ class FakeWorkers:
     def free(self) -> bool:
         return len(self.rows) < self.count
 
+    def open(self) -> bool:
+        return True
+
     def warm_up(self, *_: Any) -> None:
         """Nothing gets faster."""
 

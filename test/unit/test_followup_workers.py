@@ -90,6 +90,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
 @contextmanager
 def workers(suite: Suite, count: int, place: Path) -> Iterator[FollowupWorkers]:
     opened = FollowupWorkers(suite, 7, offers(suite), count, place / "console.log")
+    opened.open()
     try:
         yield opened
     finally:
@@ -283,7 +284,7 @@ from mt_nodes.relations.relation import load_suite
 from mt_nodes.runs.live.followup_workers import FollowupWorkers
 suite = load_suite(["points_dropped_10_percent"], "points_permuted", None)
 found = FollowupWorkers(suite, 0, offers(suite), 2, Path(sys.argv[1]) / "console.log")
-while not found.free:
+while not found.open():
     list(found.finished())
 print(*found.pids, flush=True)
 threading.Event().wait()

@@ -110,7 +110,7 @@ class Maker:
         """Let what looks back, or lasts for an episode, see a bundle of which no follow-up is made."""
         with suppress(MtError):  # which is told when one is made
             self._prepare.begin(turn.offer, instant.bundle)
-        if self._workers is None or not self._pays(turn.offer):
+        if self._workers is None or not self._pays(turn.offer) or not self._workers.open():
             return
         if (handed := self._handed(turn.offer, instant.bundle)) is not None:
             self._workers.warm_up(turn.offer, *handed)
@@ -127,7 +127,7 @@ class Maker:
 
     def hand_over(self, instant: Instant, turn: Turn) -> bool:
         """Leave a follow-up to other processes, if that pays; :meth:`finished` yields the instant then."""
-        if self._workers is None or not self._pays(turn.offer):
+        if self._workers is None or not self._pays(turn.offer) or not self._workers.open():
             return False
         self._waiting.append(_Making(instant, turn.offer))
         instant.in_making = True
