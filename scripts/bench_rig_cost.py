@@ -17,7 +17,7 @@ from mt_nodes.base.errors import MtError, NotApplicable
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.transforms import load_transforms
 from mt_nodes.relations.relation import load_relation
-from mt_nodes.runs.live.config import LiveConfig
+from mt_nodes.runs.live.config import AUTO, LiveConfig
 from mt_nodes.runs.live.rig_cost import FollowupCost, RigLoad, bundle_of, followup_cost, instants_of
 from mt_nodes.stacks.stack import Stack, load_stack
 
@@ -137,7 +137,7 @@ def cost_cells(part: Row) -> Iterator[tuple[str, ...]]:
             continue
         cost, full = FollowupCost(**row), load_at(part, 1.0)
         needed = (f"{cost.cores(load_at(part, rate)):.1f}" for rate in RATES)
-        workers = map(LiveConfig().workers_on, CORES)
+        workers = map(LiveConfig(workers=AUTO).workers_on, CORES)
         tested = (
             f"{cost.tested_hz(full, n - part['beside_cores'], w):.1f}" for n, w in zip(CORES, workers, strict=True)
         )
@@ -169,7 +169,7 @@ def goals(part: Row) -> Iterator[str]:
 
 def write_docs(path: Path, machine: Row, part: Row) -> None:
     """Write the figures as Markdown, with machine, date and command."""
-    load = load_at(part, 1.0)
+    load, workers = load_at(part, 1.0), map(LiveConfig(workers=AUTO).workers_on, CORES)
     worst = max(done["cores"].get("elsewhere", 0.0) for run in part["runs"] for done in run["turns"].values())
     lines = [
         "# Performance: a rig of many sensors",
@@ -207,8 +207,8 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
         f"The model was off the suite's measured cores by {error(part):.0%} at most in the runs above.",
         _markdown(COST_COLUMNS, cost_cells(part)),
         "*Tested/s* is how many of the 20 instants a second are tested; the others end as SKIPPED with the reason. On "
-        f"{', '.join(map(str, CORES))} cores, {', '.join(str(LiveConfig().workers_on(n)) for n in CORES)} processes "
-        "make follow-ups, each of another instant (`workers`); without one, a thread of the suite makes one after the "
+        f"{', '.join(map(str, CORES))} cores, {', '.join(map(str, workers))} processes make follow-ups, each of "
+        "another instant (`workers: -1`); without one, as by default, a thread of the suite makes one after the "
         "other. [0045](decisions/0045-processes-make-follow-ups.md) says what that costs and brings. Four, eight and "
         "twelve cores were not measured: these columns are the model's. They do not hold where the ego's motion has to "
         "be estimated from clouds for weather, 40 to 150 ms of one thread each: give odometry, `/tf` or "

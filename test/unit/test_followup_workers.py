@@ -30,7 +30,7 @@ from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.relation import Relation, Suite, load_suite
 from mt_nodes.runs.live import followup_workers
-from mt_nodes.runs.live.config import LiveConfig
+from mt_nodes.runs.live.config import AUTO, LiveConfig
 from mt_nodes.runs.live.followup_workers import FollowupWorkers
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
@@ -305,6 +305,6 @@ def test_nothing_is_left_of_them_when_the_suite_is_killed(tmp_path: Path) -> Non
 
 
 def test_how_many_there_are() -> None:
-    assert [LiveConfig().workers_on(cores) for cores in (1, 2, 3, 4, 12, 64)] == [0, 0, 1, 2, 8, 8]
-    assert LiveConfig(workers=0).workers_on(8) == 0 and LiveConfig(workers=3).workers_on(2) == 3
+    assert [LiveConfig(workers=AUTO).workers_on(cores) for cores in (1, 2, 3, 4, 12, 64)] == [0, 0, 1, 2, 8, 8]
+    assert LiveConfig().workers_on(8) == 0 and LiveConfig(workers=3).workers_on(2) == 3
     assert LiveConfig(mode="alternate", workers=3).workers_on(8) == 0, "there, each follow-up waits for an answer"
