@@ -140,7 +140,7 @@ class _LiveSuite:
         return driver.run
 
     def _open_workers(self, ending: ExitStack) -> FollowupWorkers | None:
-        """Start the processes that make follow-ups, from this thread: they give way to a live stack as it does."""
+        """Return the processes that make follow-ups; they start when one takes long enough to be worth it."""
         run = self._run
         count = run.request.workers_on(len(os.sched_getaffinity(0)))
         if not count:
@@ -237,7 +237,8 @@ class _LiveSuite:
         once = "use mode: twin or shadow" if config.mode == "alternate" else ""
         make = ExternalArm if stack.external else RosArm
         inputs = ArmInputs(topics, required, profiles)
-        return make(plan, ArmDomain(domain, plan.domain is None), stack, process, inputs, once, arrivals=arrivals)
+        given = (plan, ArmDomain(domain, plan.domain is None), stack, process, inputs, once)
+        return make(*given, arrivals=arrivals, given_up=self._over)
 
     def _tell_domains(self) -> None:
         print(

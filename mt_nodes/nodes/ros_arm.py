@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +46,7 @@ class RosArm:
             where it may.
         arrivals: finds answers to live input, whose time is not ours; None: an
             :class:`~mt_nodes.engine.pairing.Inbox` finds them, and /clock is published.
+        given_up: whether nobody waits for the stack any more; then it is not waited until it is ready.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class RosArm:
         inputs: ArmInputs,
         once: str = "",
         arrivals: Arrivals | None = None,
+        given_up: Callable[[], bool] = lambda: False,
     ) -> None:
         process_time_s.start_watching()
         self._disturbed = process_time_s.disturbed
@@ -68,7 +70,7 @@ class RosArm:
         self._limit_ns = 0
         self._arrivals = arrivals
         self._inbox = arrivals or Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
-        self._once = once
+        self._once, self._given_up = once, given_up
         self._answer_ms: float | None = None
         self._ros = SpinningContext(domain.number)
         try:
@@ -98,7 +100,7 @@ class RosArm:
         else:
             before = self._meeting.endpoints()
             self._instance.end()
-            if not wait_until(lambda: self._meeting.disappeared(before), self._stack.ready_timeout_s):
+            if not self._waited(lambda: self._meeting.disappeared(before)):
                 raise StackError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
         self._inbox.clear()
         self._listener.forget()
@@ -111,13 +113,17 @@ class RosArm:
         Raises IsolationError: the stack file names its nodes, and the domain holds others. UsageError: the callable
         cannot be made, or a subscriber asks for another QoS. StackError: the stack died or did not get ready in time.
         """
-        if not wait_until(self._is_ready, self._stack.ready_timeout_s):
+        if not self._waited(self._is_ready):
             raise StackError(
                 f"stack '{self._stack.name}' was not ready in the {self.name} arm (domain {self._ros.domain}) "
                 f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._meeting.lacking())}; {self._instance.tail}"
             )
-        wait_until(self._is_known, self._stack.ready_timeout_s)
+        self._waited(self._is_known)
         self.refuse_unexpected_nodes()
+
+    def _waited(self, ready: Callable[[], bool]) -> bool:
+        """Wait for the stack, unless nobody does any more."""
+        return wait_until(lambda: ready() or self._given_up(), self._stack.ready_timeout_s)
 
     @property
     def monitor(self) -> Node:

@@ -13,7 +13,7 @@ from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.runs.live.config import live_config
-from mt_nodes.runs.live.cost_checkup import HeardRig, judge_cost
+from mt_nodes.runs.live.cost_checkup import HeardRig, _judged, judge_cost
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.rig_cost import FollowupCost, RigLoad
 from mt_nodes.world.scene.camera_rendering import CameraSensor
@@ -69,6 +69,16 @@ def test_what_does_not_fit_is_a_warning_with_the_rate_that_does(run: LiveRun, he
     fast = HeardRig(heard.wires, {topic: 1000.0 * hz for topic, hz in heard.rates_hz.items()})
     found = [f for f in judge_cost(run, fast, cores=2) if f.title.startswith("cost of ")]
     assert found and all(f.level == "warn" and "the others end as SKIPPED" in f.fix for f in found)
+
+
+def test_processes_are_proposed_where_they_would_test_more() -> None:
+    load = RigLoad(20.0, 50.0, 280.0)
+    alone, two, six = (
+        _judged("a", FollowupCost(200.0), load, row, (1.0, 0.0)) for row in ((8, 0, 6), (2, 0, 0), (8, 6, 6))
+    )
+    assert "some 5.0 instants" in alone.fix and "; some 20.0 with workers: 6, if these cores are idle" in alone.fix
+    assert "one thread makes follow-ups" in two.detail and "with workers" not in two.fix
+    assert six.level == "ok" and "6 processes make follow-ups" in six.detail
 
 
 def test_what_was_not_heard_is_not_taken_for_cheap(run: LiveRun, heard: HeardRig) -> None:

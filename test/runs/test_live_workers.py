@@ -32,6 +32,8 @@ class FakeWorkers:
     count: int = 3
     takes_s: dict[int, float] = field(default_factory=dict)
     usual_s: float = 0.05
+    #: Of how many at a time each takes as long as if it were alone.
+    cores: float = float("inf")
     dies_at: int | None = None
     lost: int = 0
     most: int = 0
@@ -42,6 +44,9 @@ class FakeWorkers:
     def free(self) -> bool:
         return len(self.rows) < self.count
 
+    def open(self) -> bool:
+        return True
+
     def warm_up(self, *_: Any) -> None:
         """Nothing gets faster."""
 
@@ -50,8 +55,8 @@ class FakeWorkers:
         if bundle.index == self.dies_at:
             self.lost += 1
             plan = FollowupPlan(offer, None, Outcome.ERROR, "it died")
-        takes_s = self.takes_s.get(bundle.index, self.usual_s)
         self.tickets.append(ticket)
+        takes_s = self.takes_s.get(bundle.index, self.usual_s) * max(1.0, len(self.tickets) / self.cores)
         self.rows.append((self.time.now_s + takes_s, ticket, plan))
         self.most = max(self.most, len(self.rows))
 
@@ -145,3 +150,18 @@ def test_a_run_ends_though_a_process_never_answers(time: VirtualTime) -> None:
     live.play([], lasting_s=10.0)
     assert not live.driver.busy and dict(rows(live))[36] == "SKIPPED"
     assert len(live.recorder.lines) == live.owed()
+
+
+def test_where_cores_are_lacking_fewer_are_made_at_a_time(time: VirtualTime) -> None:
+    """Of three at a time none would be in time; one after the other most are, and then it is tried with more."""
+    workers = FakeWorkers(time, count=3, usual_s=0.45, cores=1.0)
+    live = Simulation(
+        time,
+        RELATIONS,
+        (one("source"), one("followup")),
+        workers=workers,
+        config={"segments": Segments(settle_bundles=1, test_bundles=100), "delay_s": 1.0, "relations": ("a",)},
+    )
+    live.play(arriving(drive(230)))
+    held = [v for v in live.recorder.lines.values() if v.outcome is Outcome.HOLDS]
+    assert workers.most == 3 and len(held) >= 25, "4, were three made at a time all along"

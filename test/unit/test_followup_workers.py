@@ -10,10 +10,11 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mt_nodes.base.errors import InfrastructureError
@@ -26,9 +27,10 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.message_digests import sha256_of_followup
-from mt_nodes.relations.relation import Suite, load_suite
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.relation import Relation, Suite, load_suite
 from mt_nodes.runs.live import followup_workers
-from mt_nodes.runs.live.config import LiveConfig
+from mt_nodes.runs.live.config import AUTO, LiveConfig
 from mt_nodes.runs.live.followup_workers import FollowupWorkers
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
@@ -88,6 +90,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
 @contextmanager
 def workers(suite: Suite, count: int, place: Path) -> Iterator[FollowupWorkers]:
     opened = FollowupWorkers(suite, 7, offers(suite), count, place / "console.log")
+    opened.open()
     try:
         yield opened
     finally:
@@ -182,6 +185,37 @@ def test_what_begins_or_looks_back_is_made_here(suite: Suite, instants: Sequence
     assert maker.handed_over(offer, instants[1]) is not None
 
 
+@dataclass(frozen=True)
+class BegunAt(Mutation):
+    """Draws the number of the bundle at which it has begun."""
+
+    sensors = ("lidar",)
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
+        return bundle.index
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        return {"begun_at": state}
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        return Followup(((0, bundle.with_clouds([replace(bundle.cloud(), frame_id=f"{draw['begun_at']}")])),))
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        return None
+
+
+def test_what_has_begun_goes_along(instants: Sequence[Bundle]) -> None:
+    relation = Relation("begun", "expected", "for tests", (BegunAt(), BegunAt()), None)
+    suite = Suite((relation,), relation, relation)
+    offer = Offer(relation, (relation,))
+    here, there = FollowupMaker(suite, 0), FollowupMaker(suite, 0)
+    here.begin(offer, instants[1])
+    handed = here.handed_over(offer, instants[2])
+    assert handed is not None
+    derived = there.of_another(offer, *handed).derived
+    assert derived is not None and derived.draws == [{"begun_at": 1}] * 2
+
+
 @pytest.mark.parametrize("number, how", [(signal.SIGKILL, "was ended by SIGKILL"), (None, "got no further for 0.2 s")])
 def test_one_that_dies_or_hangs_is_an_error_and_is_replaced(
     number: int | None,
@@ -250,7 +284,7 @@ from mt_nodes.relations.relation import load_suite
 from mt_nodes.runs.live.followup_workers import FollowupWorkers
 suite = load_suite(["points_dropped_10_percent"], "points_permuted", None)
 found = FollowupWorkers(suite, 0, offers(suite), 2, Path(sys.argv[1]) / "console.log")
-while not found.free:
+while not found.open():
     list(found.finished())
 print(*found.pids, flush=True)
 threading.Event().wait()
@@ -271,6 +305,6 @@ def test_nothing_is_left_of_them_when_the_suite_is_killed(tmp_path: Path) -> Non
 
 
 def test_how_many_there_are() -> None:
-    assert [LiveConfig().workers_on(cores) for cores in (1, 2, 3, 4, 12, 64)] == [0, 0, 1, 2, 8, 8]
-    assert LiveConfig(workers=0).workers_on(8) == 0 and LiveConfig(workers=3).workers_on(2) == 3
+    assert [LiveConfig(workers=AUTO).workers_on(cores) for cores in (1, 2, 3, 4, 12, 64)] == [0, 0, 1, 2, 8, 8]
+    assert LiveConfig().workers_on(8) == 0 and LiveConfig(workers=3).workers_on(2) == 3
     assert LiveConfig(mode="alternate", workers=3).workers_on(8) == 0, "there, each follow-up waits for an answer"

@@ -100,7 +100,7 @@ class LiveConfig(PlainData):
         0.1, low=0.0, high=5.0, unit="s", help="our instances get everything so much later; follow-ups are made in it"
     )
     workers: int = param(
-        AUTO,
+        0,
         low=AUTO,
         high=64,
         help=f"processes that make follow-ups; 0: none, one thread of the suite does; -1: one for each core beyond the "

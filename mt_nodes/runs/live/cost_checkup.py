@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from mt_nodes.base.errors import MtError, NotApplicable
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Wire
 from mt_nodes.runs.doctor import Finding
+from mt_nodes.runs.live.config import AUTO
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.live.rig_cost import FollowupCost, RigLoad, bundle_of, followup_cost, instants_of
 from mt_nodes.stacks.stack import Stack
@@ -75,7 +76,7 @@ def judge_cost(run: LiveRun, heard: HeardRig, cores: int | None = None) -> Itera
         except (NotApplicable, MtError) as why:
             yield Finding("warn", f"{title} of {relation.id}", f"not measured: {why}")
             continue
-        machine = cores, run.request.workers_on(cores)
+        machine = cores, run.request.workers_on(cores), replace(run.request, workers=AUTO).workers_on(cores)
         yield _judged(relation.id, made, load, machine, (run.request.delay_s, lead_s))
 
 
@@ -83,11 +84,14 @@ def _judged(
     relation: str,
     made: FollowupCost,
     load: RigLoad,
-    cores_and_workers: tuple[int, int],
+    cores_and_workers: tuple[int, int, int],
     delay_and_lead_s: tuple[float, float],
 ) -> Finding:
-    """Judge one relation. A follow-up has the delay for it, less what a frame between instants came before its own."""
-    (delay_s, lead_s), (cores, workers) = delay_and_lead_s, cores_and_workers
+    """Judge one relation. A follow-up has the delay for it, less what a frame between instants came before its own.
+
+    ``cores_and_workers``: cores, processes that make follow-ups, and how many there would be with ``workers: -1``.
+    """
+    (delay_s, lead_s), (cores, workers, most) = delay_and_lead_s, cores_and_workers
     tested_hz, title = made.tested_hz(load, cores, workers), f"cost of {relation}"
     makers = f"{workers} processes make" if workers > 1 else "one process makes" if workers else "one thread makes"
     needed = f"{made.cores(load):.1f} cores"
@@ -95,6 +99,8 @@ def _judged(
     detail += f"; here are {cores}, the stack's instances not counted; {makers} follow-ups"
     if tested_hz < load.instants_hz:
         fix = f"some {tested_hz:.1f} instants a second can be tested, the others end as SKIPPED, over budget"
+        if (more_hz := made.tested_hz(load, cores, most)) > tested_hz:
+            fix += f"; some {more_hz:.1f} with workers: {most}, if these cores are idle"
         return Finding("warn", title, detail, f"{fix}; limits: {{rate_hz: {0.8 * tested_hz:.1f}}} says so beforehand")
     if (least_s := SLACK * made.made_ms / 1e3 + lead_s) > delay_s:
         fix = f"set delay_s to {least_s + 0.05:.2f} or more"

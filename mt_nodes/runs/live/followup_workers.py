@@ -62,8 +62,8 @@ class _Worker:
 class FollowupWorkers:
     """So many processes; one that ends or hangs is replaced, and what it was to make is an ERROR.
 
-    They have scheduling policy, niceness, cores and control groups of the thread that makes this object, and end with
-    it, however it ends; their shared memory has no name, so that nothing of it stays behind.
+    They have scheduling policy, niceness, cores and control groups of the thread that opens them, and end with it,
+    however it ends; their shared memory has no name, so that nothing of it stays behind.
 
     ``count``: how many. ``log``: for what they print.
     """
@@ -72,9 +72,16 @@ class FollowupWorkers:
         self._setup, self._log = WorkerSetup.of(suite, seed, offers), log
         self._number = {(offer.relation.id, offer.draw): number for number, offer in enumerate(offers)}
         self._ends = 0
-        #: How many processes ended or hung.
-        self.lost = 0
-        self._workers = [self._started() for _ in range(count)]
+        #: How many processes ended or hung, and how many there are.
+        self.lost, self.count = 0, count
+        self._workers: list[_Worker] = []
+        self._was_ready = False
+
+    def open(self) -> bool:
+        """Start them, the first time; return whether one has been ready since."""
+        if not self._workers:
+            self._workers = [self._started() for _ in range(self.count)]
+        return self._was_ready
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -154,6 +161,7 @@ class FollowupWorkers:
             yield from self._replaced(worker, "closed its connection" if code is None else how_it_ended(code))
             return
         worker.busy, worker.ticket, worker.offer, worker.source = False, None, None, None
+        self._was_ready = True
         if reply is not None and offer is not None and source is not None:
             self._ends = 0
             yield ticket, reply.plan(offer, source)

@@ -282,8 +282,7 @@ class LiveDriver:
     def _begin_episode(self, instant: Instant) -> None:
         self._judge.forget()
         self._rotation.interrupted()
-        for arm in self._feeding.own:
-            arm.begin_episode()
+        self._feeding.begin_episode()
         # Instants that arrived during a restart reached no instance: a jump back in time is none for them.
         known = instant.place.start is Start.BACK and not instant.dropped and not self._presence.away
         if known and self._remembers and self._can_restart:
@@ -300,11 +299,11 @@ class LiveDriver:
             self._end(instant, Outcome.SKIPPED, RESTARTED)
         self._unanswered.clear()
         restart(*self._feeding.own)
-        for arm in self._feeding.own:
-            arm.begin_episode()
+        self._feeding.begin_episode()
         self._judge.forget()
         self._counts["restarts"] += 1
-        self.line.release()
+        if self._commands.wishes.state is not RunState.STOPPING:  # then it may not be ready: nothing is sent to it
+            self.line.release()
 
     def _end(self, instant: Instant, outcome: Outcome, reason: str) -> None:
         self._counts["skipped"] += outcome is Outcome.SKIPPED and instant.turn is not None and not instant.ended

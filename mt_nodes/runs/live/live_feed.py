@@ -104,6 +104,11 @@ class Feeding:
         """The arms that hold instances of ours."""
         return self._arms[1:] if self._mode == "shadow" else tuple(dict.fromkeys(self._arms))
 
+    def begin_episode(self) -> None:
+        """Say that time starts anew."""
+        for arm in self.own:
+            arm.begin_episode()
+
     def feed(self, bundle: Bundle, arrived_s: float, place: EpisodePlace) -> Instant:
         """Put the source of an instant on its way to every arm that can take it at once."""
         due_s = arrived_s + self._delay_s

@@ -25,7 +25,7 @@ from mt_nodes.runs.live.segments import Turn
 
 #: Input that comes a little early counts in full: without credit, jitter would halve a rate as high as the input's.
 CREDIT = 1.5
-#: How many of the last follow-ups tell what the next one takes.
+#: How many of the last follow-ups of whoever makes any tell what the next one takes.
 LAST = 4
 
 
@@ -59,11 +59,10 @@ Ended = tuple[Outcome, str]
 
 @dataclass(frozen=True, eq=False)
 class _Making:
-    """A follow-up that another process makes, from ``began_s`` on (process time); ``handed``: what it is handed."""
+    """A follow-up that another process makes, from ``began_s`` on (process time)."""
 
     instant: Instant
     offer: Offer
-    handed: tuple[Bundle, Begun]
     began_s: float = 0.0
 
     @property
@@ -90,6 +89,8 @@ class Maker:
         #: Processor time (s) that the last one took that was made here, by relation.
         self._own_s: dict[str, float] = {}
         self._waiting: deque[_Making] = deque()
+        #: How many other processes make one at a time, and how many were in time in a row.
+        self._at_once, self._in_time = workers.count if workers else 0, 0
         self._delay_s = run.request.delay_s
 
     @property
@@ -109,8 +110,10 @@ class Maker:
         """Let what looks back, or lasts for an episode, see a bundle of which no follow-up is made."""
         with suppress(MtError):  # which is told when one is made
             self._prepare.begin(turn.offer, instant.bundle)
-            if self._workers is not None and (handed := self._handed(turn.offer, instant.bundle)) is not None:
-                self._workers.warm_up(turn.offer, *handed)
+        if self._workers is None or not self._pays(turn.offer) or not self._workers.open():
+            return
+        if (handed := self._handed(turn.offer, instant.bundle)) is not None:
+            self._workers.warm_up(turn.offer, *handed)
 
     def make(self, instant: Instant, turn: Turn, newest: bool = True) -> Ended | None:
         """Make a follow-up and put it in the source's place, or say what came of it instead.
@@ -120,26 +123,15 @@ class Maker:
         """
         if late := self._too_late(instant, turn.offer, newest):
             return late
-        began_s, own_s = process_time_s(), time.thread_time()
-        try:
-            prepared = self._prepare(turn.offer, instant.bundle)
-        except MtError as error:  # a transform that is not known (yet)
-            return Outcome.ERROR, f"cannot be made: {error}"
-        self._own_s[turn.offer.relation.id] = time.thread_time() - own_s
-        return self._put(instant, prepared, began_s)
+        return self._made_here(instant, turn.offer)
 
     def hand_over(self, instant: Instant, turn: Turn) -> bool:
-        """Have another process make a follow-up, if that pays and it needs no more than what is handed to that.
-
-        If so, :meth:`finished` yields the instant.
-        """
-        if self._workers is None:
+        """Leave a follow-up to other processes, if that pays; :meth:`finished` yields the instant then."""
+        if self._workers is None or not self._pays(turn.offer) or not self._workers.open():
             return False
-        with suppress(MtError):  # which is told when it is made here
-            if (handed := self._handed(turn.offer, instant.bundle)) is not None:
-                self._waiting.append(_Making(instant, turn.offer, handed))
-                instant.in_making = True
-        return instant.in_making
+        self._waiting.append(_Making(instant, turn.offer))
+        instant.in_making = True
+        return True
 
     def finished(self, ending: bool) -> Iterator[tuple[Instant, Ended | None]]:
         """Yield instants whose follow-ups other processes have made, or will not; have them begin what waits.
@@ -151,31 +143,56 @@ class Maker:
         for making, prepared in self._workers.finished():
             making.instant.in_making = False
             if not making.is_over:
-                yield making.instant, self._put(making.instant, prepared, making.began_s)
+                ended = self._put(making.instant, prepared, making.began_s)
+                self._note_pace(ended is None, prepared.derived is not None)
+                yield making.instant, ended
         late_ones = [*self._waiting, *(self._workers.tickets if ending else ())]
         for making in (one for one in late_ones if one.instant.late_s >= 0.0 and not one.is_over):
             making.instant.in_making = False
             yield making.instant, (Outcome.SKIPPED, "over budget: it went out before a process made its follow-up")
         self._waiting = deque(making for making in self._waiting if not making.is_over)
-        while self._waiting and self._workers.free:
+        while self._waiting and self._workers.free and len(self._workers.tickets) < self._at_once:
             making = replace(self._waiting.popleft(), began_s=process_time_s())
-            late = self._too_late(making.instant, making.offer, newest=not self._waiting)
-            making.instant.in_making = not late and not making.is_over
-            if making.instant.in_making:
-                self._workers.begin(making, making.offer, *making.handed)
-            elif not making.is_over:
-                yield making.instant, late
+            instant, offer = making.instant, making.offer
+            late = self._too_late(instant, offer, newest=not self._waiting)
+            # Only now: what is handed over has the ego's motion, which may have to be estimated for it.
+            if (handed := None if late else self._handed(offer, instant.bundle)) is not None:
+                self._workers.begin(making, offer, *handed)
+                continue
+            instant.in_making = False
+            yield instant, late or self._made_here(instant, offer)
+
+    def _note_pace(self, in_time: bool, was_made: bool) -> None:
+        """Have fewer made at a time after one that came late, and one more when many have been in time.
+
+        Where cores are lacking, each takes the longer the more are made at a time, until none is in time.
+        """
+        if was_made and not in_time:
+            self._at_once, self._in_time = max(1, self._at_once - 1), 0
+        elif was_made:
+            self._in_time += 1
+        if self._workers is not None and self._in_time >= LAST * self._at_once:
+            self._at_once, self._in_time = min(self._workers.count, self._at_once + 1), 0
+
+    def _made_here(self, instant: Instant, offer: Offer) -> Ended | None:
+        began_s, own_s = process_time_s(), time.thread_time()
+        try:
+            prepared = self._prepare(offer, instant.bundle)
+        except MtError as error:  # a transform that is not known (yet)
+            return Outcome.ERROR, f"cannot be made: {error}"
+        self._own_s[offer.relation.id] = time.thread_time() - own_s
+        return self._put(instant, prepared, began_s)
+
+    def _pays(self, offer: Offer) -> bool:
+        return self._own_s.get(offer.relation.id, 0.0) >= LEAST_S
 
     def _handed(self, offer: Offer, bundle: Bundle) -> tuple[Bundle, Begun] | None:
-        """Return what another process needs to make a follow-up; None: it is to be made here.
-
-        Raises MtError: it cannot be made.
-        """
-        if self._own_s.get(offer.relation.id, 0.0) < LEAST_S:
-            return None
-        for cloud in bundle.known_clouds:
-            cloud.reading.fields  # noqa: B018 - an error of these is the follow-up's
-        return self._prepare.handed_over(offer, bundle)
+        """Return what another process needs to make a follow-up; None: it is to be made here, which says why."""
+        with suppress(MtError):
+            for cloud in bundle.known_clouds:
+                cloud.reading.fields  # noqa: B018 - an error of these is the follow-up's
+            return self._prepare.handed_over(offer, bundle)
+        return None
 
     def _too_late(self, instant: Instant, offer: Offer, newest: bool) -> Ended | None:
         expected_s = 0.0 if newest else max(self._last_s(instant, offer), default=0.0)
@@ -186,7 +203,8 @@ class Maker:
         return Outcome.SKIPPED, f"over budget: {behind}{needs} before it was begun"
 
     def _last_s(self, instant: Instant, offer: Offer) -> deque[float]:
-        return self._took_s.setdefault((offer.relation.id, len(instant.bundle.loose)), deque(maxlen=LAST))
+        kind, makers = (offer.relation.id, len(instant.bundle.loose)), self._workers.count if self._workers else 1
+        return self._took_s.setdefault(kind, deque(maxlen=LAST * makers))
 
     def _put(self, instant: Instant, prepared: FollowupPlan, began_s: float) -> Ended | None:
         """Put what was made in the source's place, or say what came of it instead."""
