@@ -107,7 +107,6 @@ def test_an_interrupted_bisection_goes_on_and_plays_nothing_twice(
     assert all(test["tally"]["held"] <= 9 for test in result["tests"])  # no more than one test needs
 
 
-@pytest.mark.long  # one step of it: test_a_step_as_a_process_ends_with_the_codes_of_git
 def test_git_bisect_run_finds_a_flaky_fault(failed: Failed, tmp_path: Path) -> None:
     """It fails in 30 % of the calls; a commit that cannot be imported is skipped."""
     repo = tmp_path / "repo"
