@@ -39,9 +39,13 @@ def _node(name: str) -> Iterator[Any]:
 
 
 def play(place: Path) -> None:
-    """Publish every sensor's messages in turn, at its rate and with the instant as stamp, until a signal."""
+    """Publish every sensor's messages in turn, at its rate, the instant as stamp, and odometry with those of the
+    LiDAR, until a signal.
+    """
+    from mt_nodes.data.ego.published_motion import ODOMETRY_TYPE
     from mt_nodes.nodes import qos
     from mt_nodes.nodes.message_classes import message_class
+    from mt_nodes.world.scene.drive import ODOMETRY_TOPIC
 
     rows = json.loads((place / "rig.json").read_text())
     ending = threading.Event()
@@ -50,6 +54,7 @@ def play(place: Path) -> None:
         threading.Thread(target=_wait_for_signal, args=(ending,), daemon=True).start()
         messages = [[bytearray((place / name).read_bytes()) for name in row["files"]] for row in rows]
         publishers = [node.create_publisher(message_class(row["type"]), row["topic"], qos.REPLAY) for row in rows]
+        odometry = node.create_publisher(message_class(ODOMETRY_TYPE), ODOMETRY_TOPIC, qos.REPLAY)
         began_s, began_ns = time.perf_counter(), time.time_ns()
         due = [(0.0, at, 0) for at in range(len(rows))]
         while not ending.is_set():
@@ -60,10 +65,21 @@ def play(place: Path) -> None:
             template = messages[at][number % len(messages[at])]
             template[STAMP] = (stamp_ns // 10**9).to_bytes(4, "little") + (stamp_ns % 10**9).to_bytes(4, "little")
             data = bytes(template)
+            if at == 0:
+                odometry.publish(_odometry(due_s, stamp_ns))
             sent.append((rows[at]["topic"], stamp_ns, time.perf_counter()))
             publishers[at].publish(data)
             heapq.heappush(due, ((number + 1) / rows[at]["hz"], at, number + 1))
     (place / "sent.json").write_text(json.dumps(sent))
+
+
+def _odometry(driven_s: float, stamp_ns: int) -> bytes:
+    """Return the odometry of a vehicle that drives straight on, as the vehicle of the messages does."""
+    from mt_nodes.data.cdr.world_messages import encode_odometry
+    from mt_nodes.data.messages import Odometry
+    from mt_nodes.world.scene.drive import EGO_SPEED_MPS
+
+    return encode_odometry(Odometry("odom", stamp_ns, EGO_SPEED_MPS * driven_s, 0.0, 0.0, EGO_SPEED_MPS))
 
 
 def _wait_for_signal(ending: threading.Event) -> None:

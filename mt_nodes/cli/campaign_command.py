@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Printed reasons after the table; the reports have all.
 MAX_REASONS = 12
+#: Relations of each cell whose cost is printed; ``cost.json`` has all.
+MAX_COSTS = 5
 COLUMNS = ("cell", "relation", "outcome", "violated", "drives", "stopped")
 
 
@@ -134,9 +136,18 @@ def _costs(out: Path) -> Iterator[str]:
         kept = "" if evidence is None else f", {evidence:.2f} GB of evidence for 1,000 violated pairs"
         hours = f"{cost['seconds'] / 3600.0:.2f} worker hours, {cost['pairs_per_worker_hour']:,.0f} pairs an hour"
         yield f"cost of {name}: {hours}, {stored}{kept}"
-        for relation, row in cost.get("relations", {}).items():
-            if (of_it := row["evidence_gb_per_1000_violated"]) is not None:
-                yield f"evidence of {relation} in {name}: {of_it:.2f} GB for 1,000 violated pairs"
+        yield from _costs_of_relations(name, cost.get("relations", {}))
+
+
+def _costs_of_relations(cell: str, relations: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each of the relations of a cell that took most; all are in the file."""
+    by_work = sorted(relations.items(), key=lambda item: -item[1].get("work_s", 0.0))
+    for name, row in by_work[:MAX_COSTS]:
+        if (an_hour := row.get("pairs_per_hour")) is None:
+            continue
+        evidence = row["evidence_gb_per_1000_violated"]
+        kept = "" if evidence is None else f", {evidence:.2f} GB of evidence for 1,000 violated pairs"
+        yield f"of it {name} in {cell}: {row['work_s'] / 3600.0:.2f} hours, {an_hour:,.0f} pairs an hour{kept}"
 
 
 def _print_next(out: Path) -> None:

@@ -129,7 +129,7 @@ class Arrivals:
             return True
 
     def close(self, ticket: Ticket) -> None:
-        """Expect nothing more for this input: what still comes is forgotten in its turn."""
+        """Expect nothing more for this input: what still comes is forgotten in its turn, what it has is no other's."""
         ticket.given_up = True
 
     def between(self, after_ns: int, before_ns: int) -> int:
@@ -157,7 +157,7 @@ class Arrivals:
         ticket.until_s = min(ticket.until_s, until_s)
         for role, by_stamp in self._stamped.items():
             for output in by_stamp.get(ticket.stamp_ns, ()):
-                if output.of is ticket and output.arrived_s >= until_s:
+                if output.of is ticket and output.arrived_s >= until_s and not ticket.given_up:
                     output.of = None
                     del ticket.parts[role]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +144,8 @@ class Recorder:
         self._limit = EvidenceLimit(run.most_evidence, self._pairs_with_evidence())
         self._worst = WorstSoFar()
         self._made_ms, self._answered_ms = array("f"), array("f")
+        #: What follow-ups took to be made, proved and answered, by relation.
+        self._work_s: defaultdict[str, float] = defaultdict(float)
         self._intensities = UsedIntensities(run.out)
         #: Whether nothing was judged before: the run is no resumed one.
         self.fresh = not len(self._journal)
@@ -164,6 +167,7 @@ class Recorder:
         baseline = None if milder is None else (offer.relation.baseline, milder.draws, milder.followup)
         line = self._ledger.followup(pair, offer.relation.mutate, derived.draws, derived.followup, baseline)
         self._made_ms.append(made_ms)
+        self._work_s[offer.relation.id] += 1e-3 * made_ms
         self._intensities.note(bundle)
         if line is not None:
             self._listen(line)
@@ -255,8 +259,9 @@ class Recorder:
 
     def _keep(self, verdicts: Sequence[Verdict], case: ExecutedPair) -> None:
         self._show(verdicts, case)
-        if case.followup_answer.output.answer_ms is not None:
-            self._answered_ms.append(case.followup_answer.output.answer_ms)
+        if (answer_ms := case.followup_answer.output.answer_ms) is not None:
+            self._answered_ms.append(answer_ms)
+            self._work_s[case.offer.relation.id] += 1e-3 * answer_ms
         for verdict in verdicts:
             if not self._wants_evidence(verdict):
                 continue
@@ -283,6 +288,7 @@ class Recorder:
             tables=make_tables and make_tables(self._run.out, infos),
             waivers=Path(self._run.waivers) if self._run.waivers else None,
             latency_ms={k: v for k, v in latency.items() if v},
+            work_s={name: round(took_s, 3) for name, took_s in sorted(self._work_s.items())},
             ego_motion=sorted(self._ledger.ego_motion),
             **trouble,
         )

@@ -167,6 +167,8 @@ class Monitor(ManagedNode):
 
     def _answers_of(self, pair: Waiting) -> PairAnswers[Waiting]:
         source, followup = (arm.complete(ticket) for arm, ticket in zip(self._arms, pair.tickets, strict=True))
+        for arm, ticket in zip(self._arms, pair.tickets, strict=True):
+            arm.close(ticket)  # what one lap of a bag was judged by is no answer of the next
         # What the next lap cut short was not silent until its deadline.
         cut = pair.tickets[1].until_s < pair.tickets[1].sent_s + self._stack.deadline_s
         return PairAnswers(pair, pair.control, source, followup or (cut and not pair.control))

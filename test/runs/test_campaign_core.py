@@ -103,7 +103,8 @@ def test_a_cell_is_what_one_replay_of_all_drives_leaves(
             p.name for p in (cell / folder).glob("*.npz" if folder == "draws" else "*.mcap")
         }
     mine, its = summary_of(cell), summary_of(one)
-    assert {**mine, "latency_ms": {}} == {**its, "latency_ms": {}}
+    times: dict[str, Any] = {"latency_ms": {}, "work_s": {}}
+    assert {**mine, **times} == {**its, **times}
     first = [json.loads((place / "result.jsonl").open().readline()) for place in (cell, one)]
     for line in first:
         del line["crc32"]
@@ -145,6 +146,8 @@ def test_what_each_cell_cost_is_told(whole: Path) -> None:
             of_it = cost["relations"][relation]
             assert of_it["violated"] == row["violated"] and of_it["pairs"] == sum(row["outcomes"].values())
             assert (of_it["evidence_bytes"] > 0) == (row["violated"] > 0)
+            assert of_it["work_s"] > 0.0
+            assert of_it["pairs_per_hour"] == pytest.approx(3600.0 * of_it["pairs"] / of_it["work_s"])
         assert sum(row["evidence_bytes"] for row in cost["relations"].values()) <= evidence
 
 

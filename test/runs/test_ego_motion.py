@@ -26,14 +26,12 @@ from mt_nodes.data.ego.ego_motion import (
     TimedPose,
     between,
     motion_between,
-    rotation_by,
-    rotation_vector,
     rounded_pose,
 )
 from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.ego.published_motion import PoseHistory
 from mt_nodes.data.messages import Bundle, Odometry, Wire
-from mt_nodes.data.rotations import quaternion_of_yaw, rotation_matrix
+from mt_nodes.data.rotations import quaternion_of_yaw, rotation_by, rotation_matrix, rotation_vector
 from mt_nodes.data.transforms import Transform, TransformTree, inverse, pose_matrix
 from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS, AirDrift
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded

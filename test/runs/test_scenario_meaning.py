@@ -238,6 +238,7 @@ HITS: dict[str, str | None] = {
     "stopped_queue": "last",
     "town_lap": None,
     "town_lap_any_light": None,
+    "town_lap_any_town": None,
     "two_pedestrians_san_francisco": "ped1",
     "wheelchair_at_a_crossing": "wheels",
 }

@@ -314,6 +314,19 @@ def test_an_input_that_was_not_answered_gets_no_output_of_the_next_lap(time: Vir
     assert heard(arrivals, first) == {} and heard(arrivals, second) == {"detections": "ahead"}
 
 
+def test_what_an_input_was_judged_by_is_no_answer_of_the_next_lap(time: VirtualTime) -> None:
+    """Though it came nearer to that: the stack may have died since then."""
+    arrivals = Arrivals(("detections",), "stamp", 0.1, before_s=1.0, deadline_s=10.0)
+    first = arrivals.expect(7, lap=0)
+    time.now_s += 0.5
+    arrivals.put("detections", 7, "slow")
+    assert heard(arrivals, first) == {"detections": "slow"}
+    arrivals.close(first)
+    time.now_s += 0.1
+    second = arrivals.expect(7, lap=1)
+    assert heard(arrivals, second) == {} and heard(arrivals, first) == {"detections": "slow"}
+
+
 def test_one_output_is_no_answer_to_two_inputs_of_one_stamp(time: VirtualTime) -> None:
     arrivals = Arrivals(("detections",), "stamp", 0.1)
     first, second = arrivals.expect(7), arrivals.expect(7)

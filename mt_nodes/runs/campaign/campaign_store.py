@@ -17,7 +17,7 @@ from typing import Any
 from mt_nodes.base.directories import as_stored
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import in_utf8
-from mt_nodes.base.record_shapes import Shape, expect_shape
+from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.runs.campaign.campaign_plan import Cell, Plan
 from mt_nodes.runs.campaign.item import Drive, ItemResult, PartResult
@@ -48,6 +48,7 @@ _TALLY: Shape = {"decided": int, "violated": int}
 _PART: Shape = {
     **{"relation": str, "offered": int, "outcomes": {"*": int}, "frames": int},
     **dict.fromkeys(("own", "control", "sham"), _TALLY),
+    "work_s?": NUMBER,
 }
 _COLUMNS = "place, cell, drive, pairs, state, attempts, key, relations, exit_code, sha256, trouble"
 

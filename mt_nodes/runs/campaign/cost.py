@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,10 @@ SHAPE: Shape = {
             **{"pairs": int, "seconds": NUMBER, "pairs_per_worker_hour": _RATE},
             **{"record_bytes_per_pair": _RATE, "evidence_gb_per_1000_violated": _RATE},
             "relations?": {
-                "*": {"pairs": int, "violated": int, "evidence_bytes": int, "evidence_gb_per_1000_violated": _RATE}
+                "*": {
+                    **{"pairs": int, "violated": int, "evidence_bytes": int, "evidence_gb_per_1000_violated": _RATE},
+                    **{"work_s?": NUMBER, "pairs_per_hour?": _RATE},
+                }
             },
         }
     }
@@ -33,15 +36,22 @@ SHAPE: Shape = {
 
 @dataclass(frozen=True)
 class RelationCost:
-    """What one relation left: judged and violated pairs, and bytes of evidence."""
+    """What one relation left, judged and violated pairs and bytes of evidence, and what its follow-ups took.
+
+    ``work_s``: time in which they were made, proved and answered; the source, control and what else there is of a
+    replay are of all relations.
+    """
 
     pairs: int
     violated: int
     evidence_bytes: int
+    work_s: float
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
-        return {**vars(self), "evidence_gb_per_1000_violated": _gb_per_1000(self.evidence_bytes, self.violated)}
+        """Return it as JSON can hold it; a rate without anything to divide by is None."""
+        evidence = _gb_per_1000(self.evidence_bytes, self.violated)
+        an_hour = 3600.0 * self.pairs / self.work_s if self.work_s else None
+        return {**vars(self), "evidence_gb_per_1000_violated": evidence, "pairs_per_hour": an_hour}
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class CellCost:
     Attributes:
         effort: items, judged and violated pairs, and the wall time of its workers.
         evidence_bytes, record_bytes: of its evidence; of journal, ledger, draws, tables and report.
-        relations: what each took; they share the replays, so that hours are of all of them.
+        relations: what each took.
     """
 
     effort: CellEffort
@@ -76,9 +86,13 @@ class CellCost:
 def write_cost(out: Path, cells: Iterable[str], store: CampaignStore, directory: Path) -> None:
     """Write ``cost.json``. ``directory``: of the cells' results. Raises InfrastructureError: it cannot be written."""
     found = {}
+    work_s: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for cell, _, part in store.parts():
+        work_s[cell][part.relation] += part.work_s
     for name in cells:
         evidence, records = _sizes(directory / name)
-        found[name] = CellCost(store.effort(name), evidence, records, _by_relation(directory / name)).as_plain()
+        relations = _by_relation(directory / name, work_s[name])
+        found[name] = CellCost(store.effort(name), evidence, records, relations).as_plain()
     write_result(out / FILE, {"cells": found})
 
 
@@ -96,8 +110,8 @@ def _sizes(place: Path) -> tuple[int, int]:
     return kept, sum(path.stat().st_size for path in files) - kept
 
 
-def _by_relation(place: Path) -> dict[str, RelationCost]:
-    """Return what each relation of a cell left, by its summary and the names of its evidence."""
+def _by_relation(place: Path, work_s: Mapping[str, float]) -> dict[str, RelationCost]:
+    """Return what each relation of a cell left, by its summary and the names of its evidence, and what it took."""
     if not (place / SUMMARY).is_file():
         return {}
     outcomes = {name: row["outcomes"] for name, row in read_result(place / SUMMARY)["relations"].items()}
@@ -107,7 +121,10 @@ def _by_relation(place: Path) -> dict[str, RelationCost]:
         names = [name for name in outcomes if of_pair.startswith(f"{name}_")]
         kept[max(names, key=len, default="")] += path.stat().st_size
     violated = Outcome.VIOLATED.value
-    return {name: RelationCost(sum(row.values()), row.get(violated, 0), kept[name]) for name, row in outcomes.items()}
+    return {
+        name: RelationCost(sum(row.values()), row.get(violated, 0), kept[name], round(work_s.get(name, 0.0), 3))
+        for name, row in outcomes.items()
+    }
 
 
 def _gb_per_1000(bytes_: int, violated: int) -> float | None:

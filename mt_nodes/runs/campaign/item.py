@@ -98,7 +98,8 @@ class ItemTally:
 class PartResult:
     """What came of one relation in one item, with the control and sham lines that were judged for it.
 
-    ``frames``: in which a pair of its own was decided; draws of one frame are no further frames.
+    ``frames``: in which a pair of its own was decided; draws of one frame are no further frames. ``work_s``: what its
+    follow-ups took to be made, proved and answered in the last try, which differs from worker to worker.
     """
 
     relation: str
@@ -108,6 +109,7 @@ class PartResult:
     control: ItemTally
     sham: ItemTally
     frames: int
+    work_s: float = field(default=0.0, compare=False)
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> PartResult:

@@ -46,6 +46,7 @@ def perform(item: CampaignItem, scratch: Path) -> ItemResult:
     """
     began_s, out = time.monotonic(), scratch / item.key
     out.mkdir(parents=True, exist_ok=True)
+    work_s: Mapping[str, float] = {}
     with (out / LOCK).open("ab") as held:
         try:
             _take_alone(held, item)
@@ -56,8 +57,9 @@ def perform(item: CampaignItem, scratch: Path) -> ItemResult:
             if summary["interrupted"]:
                 raise KeyboardInterrupt
             code, trouble = int(summary["exit_code"]), _trouble(summary)
+            work_s = summary.get("work_s", work_s)
         lines = _lines(out / "result.jsonl")
-    parts, sha256 = _part_results(lines, item.relations)
+    parts, sha256 = _part_results(lines, item.relations, work_s)
     took_s, deaths = round(time.monotonic() - began_s, 3), tuple(death["reason"] for death in deaths_in(lines))
     return ItemResult(item.key, code, parts, sha256, took_s, worker_name(), trouble, deaths)
 
@@ -114,7 +116,9 @@ def _lines(journal: Path) -> list[dict[str, Any]]:
     return list(read_journal(journal)) if journal.exists() else []
 
 
-def _part_results(lines: Sequence[Mapping[str, Any]], relations: Iterable[str]) -> tuple[tuple[PartResult, ...], str]:
+def _part_results(
+    lines: Sequence[Mapping[str, Any]], relations: Iterable[str], work_s: Mapping[str, float]
+) -> tuple[tuple[PartResult, ...], str]:
     """Return what the journal of an item holds, by relation, and the SHA-256 of its verdict lines, sorted."""
     verdicts = sorted(seal(line) for line in lines if line["type"] == "verdict")
     arms, _ = sorted_by_arm(lines, relations)
@@ -123,7 +127,8 @@ def _part_results(lines: Sequence[Mapping[str, Any]], relations: Iterable[str]) 
         outcomes = Counter(row.outcome.value for row in rows.all)
         own, control, sham = (_plain_tally(tally(each)) for each in (rows.relation, rows.control, rows.sham))
         frames = len({row.frame for row in rows.relation if row.outcome.decided})
-        parts.append(PartResult(name, outcomes.total(), dict(sorted(outcomes.items())), own, control, sham, frames))
+        told, took_s = dict(sorted(outcomes.items())), work_s.get(name, 0.0)
+        parts.append(PartResult(name, outcomes.total(), told, own, control, sham, frames, took_s))
     return tuple(parts), hashlib.sha256("\n".join(verdicts).encode()).hexdigest()
 
 
