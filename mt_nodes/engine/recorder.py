@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-from array import array
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
-
-import numpy as np
 
 from mt_nodes.base.background import Background
 from mt_nodes.base.errors import StackError
@@ -30,6 +26,7 @@ from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.score_file import ScoreFile
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.engine.series_tables import series_file, write_stretches
+from mt_nodes.engine.stage_times import StageTimes
 from mt_nodes.engine.summary.claim_sums import ClaimVerdict
 from mt_nodes.engine.summary.score_range import score_line
 from mt_nodes.engine.summary.summary import RelationInfo
@@ -143,9 +140,7 @@ class Recorder:
         self._evidence = Background()
         self._limit = EvidenceLimit(run.most_evidence, self._pairs_with_evidence())
         self._worst = WorstSoFar()
-        self._made_ms, self._answered_ms = array("f"), array("f")
-        #: What follow-ups took to be made, proved and answered, by relation.
-        self._work_s: defaultdict[str, float] = defaultdict(float)
+        self._times = StageTimes()
         self._intensities = UsedIntensities(run.out)
         #: Whether nothing was judged before: the run is no resumed one.
         self.fresh = not len(self._journal)
@@ -166,8 +161,7 @@ class Recorder:
         milder = derived.baseline
         baseline = None if milder is None else (offer.relation.baseline, milder.draws, milder.followup)
         line = self._ledger.followup(pair, offer.relation.mutate, derived.draws, derived.followup, baseline)
-        self._made_ms.append(made_ms)
-        self._work_s[offer.relation.id] += 1e-3 * made_ms
+        self._times.made(offer.relation.id, made_ms)
         self._intensities.note(bundle)
         if line is not None:
             self._listen(line)
@@ -235,7 +229,7 @@ class Recorder:
         self, verdicts: Sequence[Verdict], answer_ms: Sequence[float], write: Callable[[Path, Pair], None]
     ) -> list[Verdict]:
         """Journal verdicts over drives, and have the evidence of violated ones written. Returns those that are new."""
-        self._answered_ms.extend(answer_ms)
+        self._times.answered_all(answer_ms)
         for verdict in verdicts:
             if not self.done(verdict.pair) and self._takes_evidence(verdict):
                 self._evidence.do(write, evidence_path(self._run.out, verdict.pair), verdict.pair)
@@ -260,8 +254,7 @@ class Recorder:
     def _keep(self, verdicts: Sequence[Verdict], case: ExecutedPair) -> None:
         self._show(verdicts, case)
         if (answer_ms := case.followup_answer.output.answer_ms) is not None:
-            self._answered_ms.append(answer_ms)
-            self._work_s[case.offer.relation.id] += 1e-3 * answer_ms
+            self._times.answered(case.offer.relation.id, answer_ms)
         for verdict in verdicts:
             if not self._wants_evidence(verdict):
                 continue
@@ -271,9 +264,7 @@ class Recorder:
             if self._takes_evidence(verdict):
                 self._evidence.do(self._keep_evidence, verdict, case)
 
-    def finish(
-        self, make_tables: Callable[[Path, Sequence[RelationInfo]], Tables] | None = None, **trouble: Any
-    ) -> Summary:
+    def finish(self, make_tables: MakeTables | None = None, **trouble: Any) -> Summary:
         """Sum up, and return the summary.
 
         ``make_tables``: returns what else is made of the journal, of a results directory and its relations.
@@ -281,14 +272,13 @@ class Recorder:
         """
         self._evidence.wait()
         infos = [RelationInfo.of(r.as_plain()) for r in self._run.suite.relations]
-        latency = {"mutator": _quantiles(self._made_ms), "stack": _quantiles(self._answered_ms)}
         return finish(
             self._run.out,
             infos,
             tables=make_tables and make_tables(self._run.out, infos),
             waivers=Path(self._run.waivers) if self._run.waivers else None,
-            latency_ms={k: v for k, v in latency.items() if v},
-            work_s={name: round(took_s, 3) for name, took_s in sorted(self._work_s.items())},
+            latency_ms=self._times.latency_ms,
+            work_s=self._times.work_s,
             ego_motion=sorted(self._ledger.ego_motion),
             **trouble,
         )
@@ -319,8 +309,3 @@ def owed(recorder: ResultSink, offer: Offer, episode: Episode, schedule: Schedul
         return True
     bundles = (bundle for bundle in schedule.until_end(offer, episode) if schedule.wants(offer, bundle))
     return any(not recorder.done(pair) for bundle in bundles for pair in offer.owed(bundle))
-
-
-def _quantiles(values: Sequence[float]) -> dict[str, float]:
-    found: list[float] = np.percentile(values, [50, 95, 99, 100]).tolist() if values else []
-    return {name: round(value, 3) for name, value in zip(("p50", "p95", "p99", "max"), found, strict=False)}

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from alive import alive
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.process_tree import children_of, processes
@@ -301,7 +302,7 @@ def test_nothing_is_left_of_them_when_the_suite_is_killed(tmp_path: Path) -> Non
     assert "/memfd:" in maps and "/dev/shm" not in maps, "shared memory without a name goes with who has it"
     suite.kill()
     suite.wait()
-    assert wait_until(lambda: not set(pids) & set(processes()), LONG_S)
+    assert wait_until(lambda: not any(map(alive, pids)), LONG_S)
 
 
 def test_how_many_there_are() -> None:
