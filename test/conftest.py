@@ -19,7 +19,7 @@ from hypothesis import settings
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from mt_nodes.base import plugins
-from mt_nodes.base.environment import free_domains, ros_environment
+from mt_nodes.base.environment import clean_shared_memory, free_domains, ros_environment
 
 # A shared machine may stall for longer than any deadline that would mean something; pytest-timeout bounds each test.
 # Properties of a test that does not say how many examples it needs: twenty times as many in `make test-long`.
@@ -37,6 +37,12 @@ FIRST = (
     *("test_campaign_ros.py", "test_unavoidable.py", "test_vehicle_boxed.py", "test_matrix_control.py"),
     *("test_ros_live_safety.py", "test_python_examples.py", "test_campaign_dask.py"),
 )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Remove what killed processes left in shared memory: among hundreds of their segments large messages get lost."""
+    if not hasattr(session.config, "workerinput"):
+        clean_shared_memory()
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.environment import clean_shared_memory
 from mt_nodes.base.jsonl import LineFile, write_result
 from mt_nodes.base.processes import Child, Process
 from mt_nodes.runs.vehicle.inline import InlineConfig
@@ -50,6 +51,7 @@ class StandingIn:
         Raises IsolationError: somebody else publishes what only the relay may. UsageError: the configuration cannot be
         carried out. InfrastructureError: the relay cannot be started.
         """
+        clean_shared_memory()  # where much of killed processes lies about, large messages get lost
         with closing(LineFile(self._out / RECORD)) as record:
             relays = RelayPair(self._config, self._out, self._armed)
             mutator = self._start_mutator()
