@@ -209,6 +209,7 @@ def told(tmp_path: Path) -> Iterator[list[str]]:
     yield ended(start(tmp_path, code, limits))[1].split()
 
 
+@pytest.mark.alone  # beside other tests no core may be idle for long
 @pytest.mark.skipif(HERE.directory is not None, reason="groups have weights of their own here")
 def test_without_a_group_little_weight_lets_others_go_first(told: list[str]) -> None:
     """SCHED_IDLE is 5, and the largest niceness 19."""

@@ -81,6 +81,7 @@ def test_where_the_system_refuses_that_it_is_told_and_the_run_goes_on() -> None:
     }
 
 
+@pytest.mark.alone  # beside other tests no core may be idle for long
 def test_what_is_done_where_a_core_is_idle_is_interrupted_with_who_waits_for_it() -> None:
     code = """
 import os, signal, subprocess, sys, threading, time
@@ -112,6 +113,7 @@ except ZeroDivisionError:
     assert process.communicate(timeout=60.0)[0].split("\n") == ["put away", "interrupted 0", "7", "raised", ""]
 
 
+@pytest.mark.alone  # beside other tests no core may be idle for long
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may leave SCHED_IDLE")
 def test_what_is_ending_hurries_where_it_may() -> None:
     code = """
@@ -126,6 +128,7 @@ print(in_idle_thread(work, lambda: True))
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60.0).stdout == b"3\n"
 
 
+@pytest.mark.alone  # beside other tests no core may be idle for long
 @pytest.mark.parametrize("weight", [100, 50])
 def test_an_idle_process_runs_only_where_others_leave_a_core_whatever_its_weight(weight: int, tmp_path: Path) -> None:
     limits = ProcessLimits(policy="idle", cpu_weight=weight)
