@@ -263,6 +263,7 @@ def test_processes_that_end_again_and_again_end_the_run(
     assert "`workers: 0`" in str(end.value) and "no_such_module" in (tmp_path / "console.log").read_text()
 
 
+@pytest.mark.alone  # beside other tests no core may be idle for long
 def test_they_give_way_as_whoever_starts_them_does(suite: Suite, tmp_path: Path) -> None:
     policies = []
 
