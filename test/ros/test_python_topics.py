@@ -38,7 +38,6 @@ def test_a_closure_is_judged_over_topics_as_in_process(tmp_path: Path) -> None:
     assert counts[-1] == (6, 6, 2)
 
 
-@pytest.mark.long  # in process: test_python_api.py
 def test_a_lambda_that_raises_over_topics_is_told(tmp_path: Path) -> None:
     bag = write_bag(tmp_path / "bag", [row for row in drive(1) if "camera" not in row.topic])
     with pytest.raises(mt.StackError, match="division by zero"):

@@ -71,6 +71,22 @@ def test_odometry_tells_the_ego_motion_also_when_it_comes_late_but_never_that_of
     assert motion.speed_mps == pytest.approx(EGO_SPEED_MPS)
 
 
+def test_moving_frames_tell_the_ego_motion_and_static_ones_do_not(ending: ExitStack, domains: Any) -> None:
+    taps = FrameTaps(Peer(ending, domains[1]).node, TransformTree())
+    made = [replace(bundle, wires=(), track=None) for bundle in generate_drive(4)]
+    for bundle in made:
+        driven_m = EGO_SPEED_MPS * 1e-9 * (bundle.stamp_ns - made[0].stamp_ns)
+        pose = pose_matrix((driven_m, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
+        told = Transform("odom", "base_link", pose, bundle.stamp_ns, static=False)
+        taps.take_frames(static=False)(message(told, stamp_ns=bundle.stamp_ns))
+    assert len(taps.track._pending) == len(made)
+    taps.take_frames(static=True)(message(at("lidar", 1.0)))
+    assert len(taps.track._pending) == len(made)
+    motion = [taps.track.at(replace(bundle, transforms=taps.at(bundle.stamp_ns))) for bundle in made][-1]
+    assert motion is not None and motion.source == "/tf odom → base_link"
+    assert motion.speed_mps == pytest.approx(EGO_SPEED_MPS)
+
+
 def test_odometry_that_a_security_policy_does_not_name_is_told_of(
     ending: ExitStack, domains: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
