@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 import sys
 import threading
@@ -15,7 +16,11 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
+from rclpy.signals import (
+    SignalHandlerOptions,
+    get_current_signal_handlers_options,
+    uninstall_signal_handlers,
+)
 
 from mt_nodes.base.environment import use_enclave
 from mt_nodes.base.errors import MtError
@@ -23,6 +28,8 @@ from mt_nodes.nodes.node_help import node_help, wants_help
 
 #: What a node logs when it can be talked to; launch files wait for it.
 READY = "ready"
+#: Its number, for what writes where ``sys.stderr`` is none.
+STDERR = 2
 
 
 def run_node(
@@ -42,6 +49,8 @@ def run_node(
         return
     if name:
         use_enclave(name)
+    if not faulthandler.is_enabled():
+        faulthandler.enable(STDERR)  # where a library crashes is told in the log
     rclpy.init(args=args, signal_handler_options=signals)
     try:
         node = make()
@@ -75,20 +84,26 @@ def spin(node: Node, executor: Any) -> None:
         if rclpy.ok():
             raise  # else a signal shut the context down while a callback was publishing
     finally:
-        _ignore_interrupts()
+        _end_signals()
         executor.shutdown()
         node.destroy_node()
     if failure := getattr(node, "failure", None):
         raise failure
 
 
-def _ignore_interrupts() -> None:
-    """Ignore further Ctrl-C: a node under ``ros2 launch`` gets two, from the terminal and from ``launch``.
+def _end_signals() -> None:
+    """Hear no more signals, and have rclpy be done with those that came.
 
-    The second would cut off the destruction of the node and leave its shared memory behind.
+    A node under ``ros2 launch`` gets Ctrl-C twice, from the terminal and from ``launch``: the second would cut off the
+    destruction of the node and leave its shared memory behind. And rclpy (Jazzy to Rolling of 2026) has a thread that
+    goes, when a signal comes, through a list which an executor frees when it is shut down: on a busy machine the
+    process would crash (SIGSEGV).
     """
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, lambda number, frame: None)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, frame: None)
+    if get_current_signal_handlers_options() != SignalHandlerOptions.NO:
+        uninstall_signal_handlers()  # ends the thread
 
 
 def quick_executor(context: Context | None = None) -> Any:
