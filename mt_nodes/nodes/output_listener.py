@@ -53,6 +53,7 @@ class _Tap:
     topic: str
     adapter: Adapter
     subscription: Subscription | None = None
+    best_effort: bool = False
 
 
 class OutputListener:
@@ -94,8 +95,10 @@ class OutputListener:
         """Say for each output topic how many publish it (and repair a refused QoS on the way)."""
         while self._downgrade:  # which the spinning thread fills meanwhile
             tap = self._downgrade.pop()
-            self._node.destroy_subscription(tap.subscription)
-            self._subscribe(tap, qos.ANSWERS_BEST_EFFORT)
+            if not tap.best_effort:  # else the one before has said it twice, and what comes meanwhile would be lost
+                tap.best_effort = True
+                self._node.destroy_subscription(tap.subscription)
+                self._subscribe(tap, qos.ANSWERS_BEST_EFFORT)
         return {tap.topic: tap.subscription.get_publisher_count() for tap in self._taps if tap.subscription is not None}
 
     def forget(self) -> None:

@@ -6,10 +6,12 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import rclpy
 from rclpy.context import Context
+from rclpy.exceptions import InvalidHandle
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
@@ -59,7 +61,8 @@ class SpinningContext:
     def _spin(self) -> None:
         try:
             while not self._closing.is_set() and self._context.ok():
-                self._executor.spin_once(timeout_sec=0.2)
+                with suppress(InvalidHandle):  # another thread destroyed what rclpy was about to wait for
+                    self._executor.spin_once(timeout_sec=0.2)
         except ExternalShutdownException:  # Ctrl-C in a node that runs alone: rclpy shuts down every context
             self.failure = f"the ROS context of domain {self.domain} was shut down"
         except rclpy_implementation.RCLError as error:

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from mt_nodes.base.environment import ros_environment
+from mt_nodes.base.errors import ExitCode
 
 #: A node that does what ``{tick}`` says at its first tick, and what ``{destroy}`` says when it is destroyed.
 NODE = """
@@ -74,6 +75,62 @@ def test_a_crash_is_told_with_the_line_that_it_came_from(domains: tuple[int, ...
     done = ended(domains[0], NODE.format(tick="os.kill(os.getpid(), signal.SIGSEGV)", destroy="pass"))
     assert done.returncode == -signal.SIGSEGV
     assert "in tick" in done.stderr
+
+
+UNTIL_SHUT_DOWN = """
+import time
+
+def until_shut_down():
+    while rclpy.ok():
+        time.sleep(0.001)
+"""
+#: Where a node may be told to end before it is ready: while it is made, and before it has an executor.
+STARTING = {
+    "made": ("self.create_timer(0.01, self.tick)", "{tell}; self.create_timer(0.01, self.tick)"),
+    "executor": (
+        "run_node(Ending, [])",
+        "from rclpy.executors import SingleThreadedExecutor as Executor\n"
+        "run_node(Ending, [], lambda: ({tell}, Executor())[1])",
+    ),
+}
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("moment", STARTING)
+def test_a_node_that_is_told_to_end_while_it_starts_says_so_in_one_line(
+    domains: tuple[int, ...], moment: str, number: str
+) -> None:
+    before, after = STARTING[moment]
+    code = NODE.format(tick="pass", destroy="pass").replace(
+        before, after.format(tell=f"os.kill(os.getpid(), signal.{number}), until_shut_down()")
+    )
+    done = ended(domains[0], UNTIL_SHUT_DOWN + code)
+    assert done.returncode == ExitCode.INTERRUPTED, done.stderr
+    assert done.stderr.endswith("mt_nodes: told to end before it was ready\n")
+    assert "node_main.py" not in done.stderr
+
+
+#: Interrupts itself when a signal has ended it and nothing of it is destroyed yet.
+LATE = """
+import os, signal
+from mt_nodes.nodes import node_main
+
+end_signals = node_main._end_signals
+
+def ending():
+    os.kill(os.getpid(), signal.SIGINT)
+    end_signals()
+
+node_main._end_signals = ending
+"""
+
+
+def test_an_interruption_that_python_hears_after_rclpy_cuts_nothing_off(domains: tuple[int, ...]) -> None:
+    # rclpy's thread shuts the context down while the kernel's thread has not got to Python's handler yet.
+    code = LATE + NODE.format(tick="rclpy.shutdown()", destroy="pass")
+    done = ended(domains[0], code)
+    assert (done.returncode, done.stdout) == (0, "destroyed\n"), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 #: Tells, when the executor is shut down, which threads there still are of those that rclpy started to hear signals.

@@ -130,9 +130,10 @@ def test_who_is_busy_is_not_waited_for_without_end(
     ending: ExitStack, domains: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(introduction, "REPLY_S", 0.5)
-    asked, go_on = Asked(ending, domains[2], "busy"), Event()
-    asked.them.create_timer(0.0, go_on.wait)
+    asked, busy, go_on = Asked(ending, domains[2], "busy"), Event(), Event()
+    asked.them.create_timer(0.0, lambda: busy.set() or go_on.wait())
     ending.callback(go_on.set)
+    assert busy.wait(LIMIT_S)  # else it still replies
     began_s = process_time_s()
     until(asked.over)
     assert process_time_s() - began_s >= 0.5 and not list(asked.us.clients)

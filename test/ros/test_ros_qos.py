@@ -5,18 +5,22 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from rclpy.duration import Duration
+from rclpy.event_handler import EventHandler
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
-from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of
+from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of, until
 from test_ros_external_arm import NOTHING, OwnStack, boxes_of
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.data.cdr import codec
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.qos import ANSWERS, REPLAY, describe, load_overrides
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.stacks.stack import Stack
@@ -130,3 +134,25 @@ def test_a_clock_that_cannot_be_served_is_named(ending: ExitStack, domains: Any)
 def test_the_usual_profile_is_served(ending: ExitStack, domains: Any) -> None:
     OwnStack(ending, domains[1], boxes_of, hears=asks(), says=ANSWERS)
     arm_of(ending, domains[1]).ready()
+
+
+def test_what_is_destroyed_while_it_is_about_to_be_waited_for_ends_nobody(
+    ending: ExitStack, domains: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = Peer(ending, domains[1])
+    heard, said = peer.listen(codec.STRING, "/kept"), peer.publisher(codec.STRING, "/kept")
+    gone, destroyed = peer.node.create_subscription(message_class(codec.STRING), "/gone", print, ANSWERS), Event()
+    enter = EventHandler.__enter__
+
+    def too_late(event: EventHandler) -> None:
+        if event in gone.event_handlers and not destroyed.is_set():
+            destroyed.set()
+            peer.node.destroy_subscription(gone)
+        enter(event)
+
+    monkeypatch.setattr(EventHandler, "__enter__", too_late)
+    assert destroyed.wait(LIMIT_S)
+    until(heard.matched)
+    said.publish(message_class(codec.STRING)(data="still there"))
+    assert heard.wait(1)
+    assert peer._ros.failure is None
