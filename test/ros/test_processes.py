@@ -112,7 +112,7 @@ def test_a_program_that_cannot_be_started_is_a_mistake_of_the_stack_file(argv: t
 def test_a_child_that_ignores_signals_is_killed(children: list[Child], tmp_path: Path) -> None:
     child = child_of(children, tmp_path, STUBBORN + FOREVER)
     wrote(child, 1)
-    child.stop(0.3)
+    child.stop(1.0)  # so long each signal has to be heard
     assert child.code == -signal.SIGKILL
     assert wrote(child, 3)[1:] == ["2", "15"], "asked twice, then killed"
 

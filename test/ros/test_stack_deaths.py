@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,7 +84,12 @@ HOG = "os.fork() or (time.sleep(3600), os._exit(0))"
     [
         (f"[{HOG} for _ in range(60)] and time.sleep(60)", {"processes": 40}, "processes, expected at most 40"),
         ("threading.x = b'1' * 200_000_000; time.sleep(60)", {"memory_mb": 150}, "MB, expected at most 150"),
-        ("print('x' * 2_000_000, flush=True); time.sleep(60)", {"log_mb": 1}, "log has 2.0 MB, expected at most 1"),
+        # It may be looked at while it is written.
+        (
+            "print('x' * 2_000_000, flush=True); time.sleep(60)",
+            {"log_mb": 1},
+            r"log has (1\.[0-9]|2\.0) MB, expected at most 1",
+        ),
         ("[os.dup(0) for _ in range(200)]", {"open_files": 100}, "Too many open files"),
     ],
 )
@@ -93,7 +99,7 @@ def test_a_stack_that_takes_too_much_ends_the_run(
     path = stack(tmp_path, way, 2, limits=limits, deadline_s=30.0)
     with no_pages():
         assert replay(bag, tmp_path / "out", path, relation) == 4
-    assert how in summary_of(tmp_path / "out")["exit_why"]
+    assert re.search(how, summary_of(tmp_path / "out")["exit_why"])
     assert yaml.safe_load((tmp_path / "out" / "stack.yaml").read_text())["limits"].items() > limits.items()
 
 
