@@ -108,7 +108,7 @@ def test_time_stands_still_while_a_replayer_is_inactive(
 ) -> None:
     ahead_ns = 0
     monkeypatch.setattr(replayer, "time", SimpleNamespace(monotonic_ns=lambda: time.monotonic_ns() + ahead_ns))
-    bag = write_bag(tmp_path / "bag", drive(30))
+    bag = write_bag(tmp_path / "bag", drive(100))
     manager = Manager(peer, "replayer")
     node = made(Replayer, bag=bag, autostart=False)
     clouds = peer.listen(codec.POINT_CLOUD, "/points", qos.REPLAY)
@@ -119,7 +119,7 @@ def test_time_stands_still_while_a_replayer_is_inactive(
     clouds.wait(2)
     assert manager.do(DEACTIVATE)
     before, clock_ns = node.sent, node._sim_clock.now_ns
-    assert before < 20
+    assert before < 90
     # A change of state goes through the executor that the timer is in: it has come round many times.
     for _ in range(30):
         assert manager.state == "inactive"

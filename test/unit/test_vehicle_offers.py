@@ -9,6 +9,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -147,3 +148,23 @@ def test_a_socket_that_another_left_behind_is_replaced(taken: Taken) -> None:
 def test_a_path_that_is_too_long_is_said(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="choose a shorter --out"):
         OfferServer(tmp_path / ("x" * 120), lambda number, stamp_ns, data: None)
+
+
+def test_who_connects_while_it_closes_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept, came = socket.socket.accept, threading.Event()
+
+    def late(server: socket.socket) -> tuple[socket.socket, Any]:
+        accepted = accept(server)
+        came.set()
+        assert wait_until(lambda: server.fileno() < 0, LONG_S)  # closed in the meantime
+        return accepted
+
+    monkeypatch.setattr(socket.socket, "accept", late)
+    relay = Taken(tmp_path / "offers.sock")
+    with relay.raw() as peer:
+        assert came.wait(LONG_S)
+        closing = threading.Thread(target=relay.end.close, daemon=True)
+        closing.start()
+        assert peer.recv(1) == b""
+        closing.join(LONG_S)
+        assert not closing.is_alive()

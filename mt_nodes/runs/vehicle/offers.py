@@ -64,6 +64,9 @@ class OfferServer:
                 self._peer, _ = self._server.accept()
             except OSError:  # closed
                 return
+            if self._closing:  # who closes has not seen this one, or ends it, too
+                shut(self._peer)
+                return
             self.connected = True
             with self._peer:
                 self._read(self._peer)
