@@ -237,7 +237,7 @@ def test_the_clock_is_handed_on_where_there_is_one(
 
 
 def argv_of(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/cmdline").read_text().replace(".", "\0").split("\0")
+    return command_of(pid).replace(".", "\0").split("\0")
 
 
 @pytest.mark.parametrize("policy", ["normal", pytest.param("idle", marks=pytest.mark.alone)])  # others take all cores
