@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,13 +18,14 @@ from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.rig_light import mean_light, shading_in_rig, views_of_scene
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, UNCHANGED, diffuse_light
-from mt_nodes.world.camera.light import Colour, light_of, quantile, values_of
+from mt_nodes.world.camera.light import Colour, light_of, mapped_by_table, quantile, values_of
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import blended, grey
 from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 #: Light of the horizon if a picture shows no sky: that of an overcast day at usual exposure (assumed).
 _NO_SKY = 0.5
 #: Bounds of the air light: the night sky must not give a black veil, an overexposed sky not one of full scale.
@@ -46,8 +46,11 @@ _STEEP = -0.2
 #: Side of the square whose median is the base of a cell's light.
 _MEDIAN_CELLS = 5
 _SLACK, _ROUNDING = 0.15, 0.01
-_LEVELS = 65535
+#: Light of each sample of 8 bits, 65,535 for full scale: its high and its low byte.
+_LIGHT_BYTES = divmod(np.rint(light_of(np.arange(256) / 255.0) * 65535.0).astype(np.int64), 256)
 _cells_known: WeakKeyDictionary[Picture, dict[int, Singles]] = WeakKeyDictionary()
+_inherent_known: WeakKeyDictionary[View, dict[float, Singles]] = WeakKeyDictionary()
+_sure_known: WeakKeyDictionary[View, Mask] = WeakKeyDictionary()
 
 
 def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
@@ -160,13 +163,16 @@ def proof_of_wetness(old: View, new: View, passing: Floats, air: Singles, direct
 
 
 def _inherent_light(view: View, direct: float) -> Singles:
-    """Return the brightness (h, w) of cells without the air, with a share of the sun's own light."""
+    """Return the brightness (h, w) of cells without the air, with a share of the sun's own light; cached."""
     around = surroundings(view)
     if direct >= UNCHANGED:
         return _cells(view, around)
-    shading, step = shading_in_rig(view), around.depth.step_px
-    new = relit_locally(view.picture, shading.samples, diffuse_light(shading, direct), step)
-    return _cells_of(view.picture.with_pixels(new), around)
+    known = _inherent_known.setdefault(view, {})
+    if direct not in known:
+        shading, step = shading_in_rig(view), around.depth.step_px
+        new = relit_locally(view.picture, shading.samples, diffuse_light(shading, direct), step)
+        known[direct] = _cells_of(view.picture.with_pixels(new), around)
+    return known[direct]
 
 
 def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | None:
@@ -196,17 +202,23 @@ def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | 
     return None
 
 
-def _surely(view: View, around: Surroundings) -> npt.NDArray[np.bool_]:
-    """Return which cells (h, w) do not look like the other: sky that is bright and above, and all else.
+def _surely(view: View, around: Surroundings) -> Mask:
+    """Return which cells (h, w) do not look like the other: sky that is bright and above, and all else; cached.
 
     Clouds say sky, too, of what they do not reach; a cell next to sky may show both.
     """
-    if not around.sky.any():
+    if (known := _sure_known.get(view)) is None:
+        known = _sure_known[view] = _sure(_cells(view, around), around)
+    return known
+
+
+def _sure(light: Singles, around: Surroundings) -> Mask:
+    sky, size = around.sky, np.ones((3, 3), np.uint8)
+    if not sky.any():
         return np.ones(around.shape, bool)
-    light, size = _cells(view, around), np.ones((3, 3), np.uint8)
-    bright = (light > 0.8 * np.quantile(light[around.sky], 0.7)) & (around.rays[..., 2] > 0.02)
-    inside = cv2.erode(around.sky.astype(np.uint8), size) != 0
-    return np.asarray(np.where(around.sky, inside & bright, cv2.dilate(around.sky.astype(np.uint8), size) == 0))
+    bright = (light > 0.8 * quantile(light[sky], 0.7)) & (around.rays[..., 2] > 0.02)
+    as_bytes = sky.view(np.uint8)
+    return np.asarray(np.where(sky, (cv2.erode(as_bytes, size) != 0) & bright, cv2.dilate(as_bytes, size) == 0))
 
 
 def _cells(view: View, around: Surroundings) -> Singles:
@@ -218,21 +230,31 @@ def _cells_of(picture: Picture, around: Surroundings) -> Singles:
 
     A veil takes that difference away with the contrast, and would seem to lighten what is full of edges. Cached.
     """
-    (height, width), step = around.shape, around.depth.step_px
+    step = around.depth.step_px
     known = _cells_known.setdefault(picture, {})
     if step not in known:
-        light = cv2.LUT(picture.rgb8(), _light_words())
-        bottom, right = height * step - light.shape[0], width * step - light.shape[1]
-        light = cv2.copyMakeBorder(light, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
-        cells = cv2.resize(light, (width, height), interpolation=cv2.INTER_AREA)
-        known[step] = grey(cells.astype(np.float32) / np.float32(_LEVELS))
+        known[step] = _mean_brightness(picture, around.shape, step)
     return known[step]
 
 
-@lru_cache(maxsize=1)
-def _light_words() -> npt.NDArray[np.uint16]:
-    """Return the light of each sample of 8 bits, 65,535 for full scale."""
-    return np.rint(light_of(np.arange(256) / 255.0) * _LEVELS).astype(np.uint16)
+def _mean_brightness(picture: Picture, shape: tuple[int, int], step: int) -> Singles:
+    """Add up the light of all samples in integers, rows first, its high and low bytes apart: bytes are fast to map."""
+    pixels, (height, width) = picture.pixels, shape
+    if pixels.dtype != np.uint8:
+        pixels = (pixels >> 8).astype(np.uint8)
+    bottom, right = height * step - pixels.shape[0], width * step - pixels.shape[1]
+    if bottom or right:
+        pixels = cv2.copyMakeBorder(pixels, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
+    high, low = (
+        np.add.reduce(
+            mapped_by_table(pixels, part.astype(np.uint8)).reshape(height, step, -1), axis=1, dtype=np.uint16
+        )
+        for part in _LIGHT_BYTES
+    )
+    rows = high * np.float32(256.0 / 65535.0 / step) + low * np.float32(1.0 / 65535.0 / step)
+    rows = rows.reshape(height, width * step, *pixels.shape[2:])
+    cells = np.asarray(cv2.resize(rows, (width, height), interpolation=cv2.INTER_AREA))
+    return cells if cells.ndim == 2 else grey(cells if picture.order == "rgb" else cells[..., ::-1])
 
 
 def around_lidar(view: View) -> Cloud:
