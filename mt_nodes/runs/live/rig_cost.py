@@ -91,12 +91,15 @@ def instants_of(wires: Iterable[Wire], stack: Stack) -> Iterator[tuple[Wire, ...
             yield (*joiner.passed_over, *instant.values())
 
 
-def bundle_of(index: int, wires: Sequence[Wire], stack: Stack, transforms: TransformTree) -> Bundle:
+def bundle_of(
+    index: int, wires: Sequence[Wire], stack: Stack, transforms: TransformTree, book: SensorBook | None = None
+) -> Bundle:
     """Return the bundle of an instant as :func:`instants_of` yields it, decoded anew.
 
+    ``book``: what the instants of a run share, since a sensor is recognised once.
     Raises MtError: a message cannot be understood.
     """
-    radars, book = frozenset(stack.topics.get("radar", ())), SensorBook(stack.intensities)
+    radars, book = frozenset(stack.topics.get("radar", ())), book or SensorBook(stack.intensities)
     last = {wire.topic: wire for wire in wires}  # the instant's, which comes behind those between
     parts: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": [], "radars": []}
     for wire in last.values():

@@ -47,9 +47,13 @@ _STEEP = -0.2
 _MEDIAN_CELLS = 5
 _SLACK, _ROUNDING = 0.15, 0.01
 #: Light of each sample of 8 bits, 65,535 for full scale: its high and its low byte.
-_LIGHT_BYTES = divmod(np.rint(light_of(np.arange(256) / 255.0) * 65535.0).astype(np.int64), 256)
+_LIGHT_BYTES = [
+    part.astype(np.uint8) for part in divmod(np.rint(light_of(np.arange(256) / 255.0) * 65535.0).astype(np.int64), 256)
+]
+#: Rows of cells that are added up at a time, so that they fit the processor's cache.
+_STRIPE_CELLS = 20
 _cells_known: WeakKeyDictionary[Picture, dict[int, Singles]] = WeakKeyDictionary()
-_inherent_known: WeakKeyDictionary[View, dict[float, Singles]] = WeakKeyDictionary()
+_inherent_known: WeakKeyDictionary[View, dict[tuple[float, bool], Singles]] = WeakKeyDictionary()
 _sure_known: WeakKeyDictionary[View, Mask] = WeakKeyDictionary()
 
 
@@ -130,7 +134,7 @@ def proof_of_mean(
     the light of the air times 1 plus that of ``clouds`` (h, w).
     """
     around = surroundings(old)
-    before, after = _inherent_light(old, direct), _cells(new, around)
+    before, after = _inherent_light(old, direct, some=True), _cells(new, around)
     whole = (after < 0.9) & ((before < 0.9) | around.sky) & ~(around.ground & wet) & _surely(old, around)
     for low, high in pairwise((*_SHARES, 1.0)):
         band = whole & (passing >= low) & (passing < high)
@@ -151,7 +155,7 @@ def proof_of_wetness(old: View, new: View, passing: Floats, air: Singles, direct
     A film takes up to half of the light (J. Lekner, M. Dorf, Applied Optics 27, 1988), and mirrors a twentieth at most.
     """
     around = surroundings(old)
-    dry = _inherent_light(old, direct) * passing + (1.0 - passing) * float(grey(air[None])[0])
+    dry = _inherent_light(old, direct, some=True) * passing + (1.0 - passing) * float(grey(air[None])[0])
     near = around.ground & (around.rays[..., 2] < _STEEP)
     if np.count_nonzero(near) < _LEAST_CELLS or dry[near].mean() < 2.0 * _ROUNDING:
         return None
@@ -162,17 +166,24 @@ def proof_of_wetness(old: View, new: View, passing: Floats, air: Singles, direct
     return f"the wet ground right ahead has {ratio:.2f} of the light of dry ground, expected {least:.2f} to {most:.2f}"
 
 
-def _inherent_light(view: View, direct: float) -> Singles:
-    """Return the brightness (h, w) of cells without the air, with a share of the sun's own light; cached."""
+def _inherent_light(view: View, direct: float, some: bool = False) -> Singles:
+    """Return the brightness (h, w) of cells without the air, with a share of the sun's own light; cached.
+
+    ``some``: by every second pixel of the source each way, which suffices for means of many cells, not for contrast.
+    """
     around = surroundings(view)
     if direct >= UNCHANGED:
         return _cells(view, around)
     known = _inherent_known.setdefault(view, {})
-    if direct not in known:
-        shading, step = shading_in_rig(view), around.depth.step_px
-        new = relit_locally(view.picture, shading.samples, diffuse_light(shading, direct), step)
-        known[direct] = _cells_of(view.picture.with_pixels(new), around)
-    return known[direct]
+    if (direct, some) not in known:
+        shading, step, picture = shading_in_rig(view), around.depth.step_px, view.picture
+        if some and step % 2 == 0 and step > 2 and not any(side % 2 for side in picture.size):
+            half = tuple(side // 2 for side in picture.size[::-1])
+            picture = picture.with_pixels(cv2.resize(picture.pixels, half, interpolation=cv2.INTER_NEAREST))
+            step //= 2
+        new = relit_locally(picture, shading.samples, diffuse_light(shading, direct), step)
+        known[direct, some] = _mean_brightness(picture.with_pixels(new), around.shape, step)
+    return known[direct, some]
 
 
 def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | None:
@@ -245,15 +256,16 @@ def _mean_brightness(picture: Picture, shape: tuple[int, int], step: int) -> Sin
     bottom, right = height * step - pixels.shape[0], width * step - pixels.shape[1]
     if bottom or right:
         pixels = cv2.copyMakeBorder(pixels, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
-    high, low = (
-        np.add.reduce(
-            mapped_by_table(pixels, part.astype(np.uint8)).reshape(height, step, -1), axis=1, dtype=np.uint16
+    cells, size = np.empty((height, width, *pixels.shape[2:]), np.float32), (width * step, *pixels.shape[2:])
+    for first in range(0, height, _STRIPE_CELLS):
+        some = pixels[first * step : (first + _STRIPE_CELLS) * step]
+        high, low = (
+            np.add.reduce(mapped_by_table(some, part).reshape(-1, step, np.prod(size)), axis=1, dtype=np.uint16)
+            for part in _LIGHT_BYTES
         )
-        for part in _LIGHT_BYTES
-    )
-    rows = high * np.float32(256.0 / 65535.0 / step) + low * np.float32(1.0 / 65535.0 / step)
-    rows = rows.reshape(height, width * step, *pixels.shape[2:])
-    cells = np.asarray(cv2.resize(rows, (width, height), interpolation=cv2.INTER_AREA))
+        rows = cv2.addWeighted(high, 256.0 / 65535.0 / step, low, 1.0 / 65535.0 / step, 0.0, dtype=cv2.CV_32F)
+        here = cells[first : first + _STRIPE_CELLS]
+        cv2.resize(rows.reshape(-1, *size), (width, len(here)), dst=here, interpolation=cv2.INTER_AREA)
     return cells if cells.ndim == 2 else grey(cells if picture.order == "rgb" else cells[..., ::-1])
 
 
