@@ -16,6 +16,8 @@ from mt_nodes.relations.mutations.base import Draw
 SENSORS = ("lidar", "camera", "radar")
 #: Name in a message's draw: why it stays as it is.
 UNTOUCHED = "untouched"
+#: So much is compared at a time.
+_BLOCK_BYTES = 65536
 
 
 def drawn(topic: str, draw: Callable[[], Draw]) -> Draw:
@@ -104,8 +106,9 @@ def _same(old: Any, new: Any) -> bool:
     return old.points.dtype == new.points.dtype and _same_rows(old.raw, new.raw)
 
 
-def _same_rows(old: Any, new: Any, step: int = 4096) -> bool:
+def _same_rows(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> bool:
     """Compare in blocks, so that a change near the beginning ends it."""
+    step = max(1, _BLOCK_BYTES * len(old) // max(1, old.nbytes))
     pieces = (slice(start, start + step) for start in range(0, len(old), step))
     return len(old) == len(new) and all(_same_bytes(old[piece], new[piece]) for piece in pieces)
 

@@ -54,6 +54,7 @@ _LIGHT_BYTES = [
 _STRIPE_CELLS = 20
 _cells_known: WeakKeyDictionary[Picture, dict[int, Singles]] = WeakKeyDictionary()
 _inherent_known: WeakKeyDictionary[View, dict[tuple[float, bool], Singles]] = WeakKeyDictionary()
+_thinned_known: WeakKeyDictionary[Picture, Picture] = WeakKeyDictionary()
 _sure_known: WeakKeyDictionary[View, Mask] = WeakKeyDictionary()
 
 
@@ -177,13 +178,22 @@ def _inherent_light(view: View, direct: float, some: bool = False) -> Singles:
     known = _inherent_known.setdefault(view, {})
     if (direct, some) not in known:
         shading, step, picture = shading_in_rig(view), around.depth.step_px, view.picture
-        if some and step % 2 == 0 and step > 2 and not any(side % 2 for side in picture.size):
-            half = tuple(side // 2 for side in picture.size[::-1])
-            picture = picture.with_pixels(cv2.resize(picture.pixels, half, interpolation=cv2.INTER_NEAREST))
-            step //= 2
+        if some:
+            picture, step = _thinned(picture, step)
         new = relit_locally(picture, shading.samples, diffuse_light(shading, direct), step)
         known[direct, some] = _mean_brightness(picture.with_pixels(new), around.shape, step)
     return known[direct, some]
+
+
+def _thinned(picture: Picture, step: int) -> tuple[Picture, int]:
+    """Return every second pixel each way and the width of cells in these, where they are whole; cached."""
+    if step % 2 or step < 4 or any(side % 2 for side in picture.size):
+        return picture, step
+    if (known := _thinned_known.get(picture)) is None:
+        half = picture.size[1] // 2, picture.size[0] // 2
+        known = picture.with_pixels(np.asarray(cv2.resize(picture.pixels, half, interpolation=cv2.INTER_NEAREST)))
+        _thinned_known[picture] = known
+    return known, step // 2
 
 
 def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | None:
@@ -194,7 +204,7 @@ def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | 
     around = surroundings(view)
     if direct >= UNCHANGED or around.sky.all():
         return None
-    light = _cells(view, around)
+    light = _source_cells(view, around)
     base = light_of(cv2.medianBlur(np.rint(values_of(light) * 255.0).astype(np.uint8), _MEDIAN_CELLS) / 255.0)
     left = np.where(around.ground, *LEFT)
     power = (1.0 - left) * (direct - 1.0)
@@ -219,7 +229,7 @@ def _surely(view: View, around: Surroundings) -> Mask:
     Clouds say sky, too, of what they do not reach; a cell next to sky may show both.
     """
     if (known := _sure_known.get(view)) is None:
-        known = _sure_known[view] = _sure(_cells(view, around), around)
+        known = _sure_known[view] = _sure(_source_cells(view, around), around)
     return known
 
 
@@ -232,19 +242,23 @@ def _sure(light: Singles, around: Surroundings) -> Mask:
     return np.asarray(np.where(sky, (cv2.erode(as_bytes, size) != 0) & bright, cv2.dilate(as_bytes, size) == 0))
 
 
+def _source_cells(view: View, around: Surroundings) -> Singles:
+    """Return the brightness (h, w) of a source's cells, for means of many and for the sky, by some of its pixels."""
+    return _cells_of(*_thinned(view.picture, around.depth.step_px), around.shape)
+
+
 def _cells(view: View, around: Surroundings) -> Singles:
-    return _cells_of(view.picture, around)
+    return _cells_of(view.picture, around.depth.step_px, around.shape)
 
 
-def _cells_of(picture: Picture, around: Surroundings) -> Singles:
+def _cells_of(picture: Picture, step: int, shape: tuple[int, int]) -> Singles:
     """Return the mean brightness (h, w) of cells: of light, not of samples, whose mean is darker where they differ.
 
     A veil takes that difference away with the contrast, and would seem to lighten what is full of edges. Cached.
     """
-    step = around.depth.step_px
     known = _cells_known.setdefault(picture, {})
     if step not in known:
-        known[step] = _mean_brightness(picture, around.shape, step)
+        known[step] = _mean_brightness(picture, shape, step)
     return known[step]
 
 

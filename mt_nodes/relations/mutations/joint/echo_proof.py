@@ -29,8 +29,8 @@ _DENSITY, _AMPLITUDE, _FREE_M, _CHANCE = 0.02, 0.025, 0.3, 0.01
 _MIDDLE, _SIGMAS = 0.06, 6.0
 #: Noise beyond this many standard deviations does not lift an echo over the threshold.
 _MOST_SIGMAS = 6.0
-#: From here on the normal distribution function is 1, to rounding.
-_CERTAIN = 8.3
+#: From here on the normal distribution function is 1 but for 3e-7: over all cells of range less than 1 % of _CHANCE.
+_CERTAIN = 5.0
 _HIGHEST_GAIN = float(np.exp(7.0 * _GAIN_SHAPE))
 
 
