@@ -232,12 +232,16 @@ class Weather(Reception, EachCloud):
         return fate
 
     def _fate_of_draw(self, cloud: Cloud, draw: Draw) -> Fate:
-        """Return the fate that was kept, if it is that of this very draw; once, since it takes memory."""
-        weather, kept, fate = _fates.pop(cloud, (None, {}, None))
+        """Return a cloud's fate: once the one that was kept, since it takes memory."""
+        kept = self._kept_for(cloud, draw)
+        _fates.pop(cloud, None)
+        return kept or self.fate(cloud, draw)
+
+    def _kept_for(self, cloud: Cloud, draw: Draw) -> Fate | None:
+        """Return the fate that was kept if it is of this very weather and draw."""
+        weather, kept, fate = _fates.get(cloud, (None, {}, None))
         same = weather == self and kept.keys() == draw.keys()
-        if fate is None or not (same and all(np.array_equal(kept[name], draw[name]) for name in draw)):
-            return self.fate(cloud, draw)
-        return fate
+        return fate if same and all(np.array_equal(kept[name], draw[name]) for name in draw) else None
 
     @property
     def needs_motion(self) -> bool:
