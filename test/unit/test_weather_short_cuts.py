@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -87,8 +88,13 @@ def test_the_brightness_of_cells_is_the_mean_of_their_light(order: str, step: in
     np.testing.assert_allclose(found, light @ np.array(weights[order]), atol=2e-5)
 
 
-def test_some_pixels_tell_the_mean_light_of_cells() -> None:
-    picture = Picture(np.random.default_rng(0).integers(0, 256, (240, 360, 3), np.uint8), "rgb")
+@pytest.mark.parametrize("order", ["rgb", "mono"])
+@pytest.mark.parametrize("pattern", [lambda y, x: y, lambda y, x: x, lambda y, x: x + y, lambda y, x: y // 2])
+def test_some_pixels_tell_the_mean_light_of_cells(pattern: Callable[[Any, Any], Any], order: str) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (240, 360, 3)[: 2 + (order == "rgb")], np.uint8)
+    row, column = np.mgrid[:240, :360]
+    pixels[pattern(row, column) % 2 == 0] = 255
+    picture = Picture(pixels, order)
     some, step = air_in_pictures._thinned(picture, 6)
     assert (step, some.size) == (3, (120, 180))
     whole, part = (air_in_pictures._mean_brightness(p, (40, 60), s) for p, s in ((picture, 6), (some, step)))

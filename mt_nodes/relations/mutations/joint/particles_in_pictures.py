@@ -131,7 +131,7 @@ def streaks(
     to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
     seconds, boxes = view.image.stamp_ns * 1e-9, _boxes(view)
     near = [
-        (place, size, *_near(camera, to_camera, spectrum.swell, place, size))
+        (place.T, size, *_near(camera, to_camera, spectrum.swell, place.T, size))
         for place, size in _particles(key, spectrum, boxes, velocity_mps, seconds)
     ]
     at, diameter_mm, width = _widest(near)
@@ -289,7 +289,7 @@ def _boxes(view: View) -> _Boxes:
 def _particles(
     key: int, spectrum: Spectrum, boxes: _Boxes, velocity_mps: Callable[[Floats], Floats], seconds: float
 ) -> Iterator[tuple[Singles, Singles]]:
-    """Yield places (3, k) around the camera, in the axes of ``base_link``, and diameters D (k,), class by class."""
+    """Yield places (k, 3) around the camera, in the axes of ``base_link``, and diameters D (k,), class by class."""
     edges = np.geomspace(0.25, spectrum.most_mm, _CLASSES + 1)
     for number, (low, high) in enumerate(pairwise(edges.tolist())):
         far_m = min(_FAR_M, boxes.focal_px * high * spectrum.swell * 1e-3 / _LEAST_WIDTH_PX)
@@ -304,7 +304,7 @@ def _particles(
         places -= np.floor(places)
         places *= side.astype(np.float32)[:, None]
         places += first.astype(np.float32)[:, None]
-        yield places, diameter
+        yield places.T, diameter
 
 
 @lru_cache(maxsize=4 * _CLASSES)
