@@ -14,6 +14,7 @@ import yaml
 
 from mt_nodes.base.environment import keep_freed_memory
 from mt_nodes.base.errors import MtError, NotApplicable
+from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.transforms import load_transforms
 from mt_nodes.relations.relation import load_relation
@@ -59,7 +60,8 @@ def measure(place: Path, check: Mapping[str, Any], relations: Mapping[str, Any],
 def _cost(file: Path, instants: Sequence[tuple[Wire, ...]], stack: Stack, tree: Any) -> Row:
     relation = load_relation(str(file))
     try:
-        bundles = (bundle_of(number, wires, stack, tree) for number, wires in enumerate(instants))
+        book = SensorBook(stack.intensities)
+        bundles = (bundle_of(number, wires, stack, tree, book) for number, wires in enumerate(instants))
         return asdict(followup_cost(relation, bundles))
     except (NotApplicable, MtError) as why:
         return {"not measured": str(why)}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mt_nodes.base import plugins
-from mt_nodes.base.environment import ros_environment, user_domain, user_environment, without_secrets
+from mt_nodes.base.environment import ros_environment, suite_environment, user_domain, user_environment, without_secrets
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import Param, param
 from mt_nodes.base.plain_data import PlainData
@@ -207,7 +207,7 @@ def suite_process(out: Path, base_env: Mapping[str, str], node: str = "suite") -
     What it prints goes to the console log.
     """
     argv = (*_node(node), "--run", str(out))
-    return Process(node.replace("_", " "), argv, ros_environment(base_env), out / "console.log")
+    return Process(node.replace("_", " "), argv, suite_environment(base_env), out / "console.log")
 
 
 def inline_process(config: str, arm: bool, duration: str, out: str, base_env: Mapping[str, str]) -> Process:

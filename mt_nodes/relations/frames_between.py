@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.cdr import codec
@@ -17,6 +18,7 @@ from mt_nodes.data.messages import Bundle, Image, Wire
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 _PICTURES = (codec.IMAGE, codec.COMPRESSED_IMAGE)
+_decoded: WeakKeyDictionary[Bundle, dict[int, Image]] = WeakKeyDictionary()
 
 
 def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
@@ -56,7 +58,7 @@ def prove_between(mutation: Mutation, source: Bundle, followup: Followup, draw: 
     for wire in _frames(mutation, source):
         if (new := after.get((wire.topic, wire.stamp_ns))) is None:
             return f"{wire.topic}: a frame of no instant is gone"
-        old, image = _image(wire), _image(new)
+        old, image = _source_image(source, wire), _image(new)
         # The same object says that an image was to stay.
         changed = alone(source, image if new is not wire else old)
         if broken := mutation.guarantee(alone(source, old), Followup(((0, changed),)), draw):
@@ -82,11 +84,19 @@ def _frames(mutation: Mutation, bundle: Bundle) -> Iterator[Wire]:
         yield from (wire for wire in _concerned(mutation, bundle) if wire.type in _PICTURES)
 
 
+def _source_image(source: Bundle, wire: Wire) -> Image:
+    """Return a source's frame, the same object for change and proof: its depth and light are found once."""
+    known = _decoded.setdefault(source, {})
+    if id(wire) not in known:
+        known[id(wire)] = _image(wire)
+    return known[id(wire)]
+
+
 def _image(wire: Wire) -> Image:
     return codec.image_from_msg(wire.topic, codec.decode(wire.type, wire.cdr))
 
 
 def _changed(mutation: Mutation, source: Bundle, wire: Wire, draw: Draw) -> Wire:
-    old = _image(wire)
+    old = _source_image(source, wire)
     [new] = mutation.apply(alone(source, old), draw).first.images
     return wire if new is old else replace(wire, cdr=encode_message(new, wire), changed=True)

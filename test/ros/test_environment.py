@@ -434,3 +434,13 @@ def test_a_profile_without_shared_memory_is_found_out(own_places: Path) -> None:
     udp.write_text(text.replace("<transport_id>mt_shared_memory</transport_id>\n        <", "<"))
     findings = list(doctor.check_transport({**os.environ, "FASTRTPS_DEFAULT_PROFILES_FILE": str(udp)}))
     assert findings[1].title == "shared memory in use" and findings[1].level in ("warn", "error"), findings
+
+
+def test_opencv_has_one_thread_in_a_suite_and_its_own_number_in_what_users_run() -> None:
+    suite = environment.suite_environment({"HOME": "/home/me"})
+    assert suite["OPENCV_FOR_THREADS_NUM"] == "1"
+    assert "OPENCV_FOR_THREADS_NUM" not in environment.without_secrets(suite)
+    assert "OPENCV_FOR_THREADS_NUM" not in environment.user_environment(suite)
+    mine = environment.suite_environment({"OPENCV_FOR_THREADS_NUM": "4"})
+    assert environment.without_secrets(mine)["OPENCV_FOR_THREADS_NUM"] == "4"
+    assert mine["OPENCV_FOR_THREADS_NUM"] == environment.user_environment(mine)["OPENCV_FOR_THREADS_NUM"] == "4"

@@ -237,7 +237,7 @@ def test_one_pixel_is_enough_for_a_picture_to_show_something() -> None:
 
 def test_the_widest_particles_of_all_classes_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mt_nodes.relations.mutations.joint.particles_in_pictures._MOST", 3)
-    at = np.arange(15, dtype=np.float32).reshape(5, 3)
+    at = np.arange(15, dtype=np.float32).reshape(5, 3).T
     near = [
         (at, np.arange(5, dtype=np.float32), np.array([0, 2, 4]), np.array([9.0, 1.0, 5.0], np.float32)),
         (at + 100, np.arange(5, dtype=np.float32), np.array([1, 3]), np.array([4.0, 7.0], np.float32)),

@@ -201,6 +201,6 @@ def test_the_proof_measures_light_not_samples_so_that_a_veil_over_fine_edges_hol
     pixels[:, ::2] = 230  # every cell is half dark, half bright
     light = passing * light_of(pixels / 255.0) + (1.0 - passing) * air
     veiled = np.rint(255.0 * values_of(light)).astype(np.uint8)
-    before, after = (_cells_of(Picture(p, "rgb"), around) for p in (pixels, veiled))
+    before, after = (_cells_of(Picture(p, "rgb"), CELL_PX, around.shape) for p in (pixels, veiled))
     assert before == pytest.approx(light_of(np.array([20, 230]) / 255.0).mean(), abs=1e-3)
     assert after == pytest.approx(passing * before + (1.0 - passing) * air, abs=2e-3)

@@ -12,6 +12,7 @@ from typing import Any
 from mt_nodes.base.environment import keep_freed_memory
 from mt_nodes.base.errors import MtError, NotApplicable
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Wire
 from mt_nodes.runs.doctor import Finding
 from mt_nodes.runs.live.config import AUTO
@@ -70,7 +71,8 @@ def judge_cost(run: LiveRun, heard: HeardRig, cores: int | None = None) -> Itera
     transforms = run.static_transforms
     lead_s = max((wires[-1].stamp_ns - wires[0].stamp_ns) / 1e9 for wires in instants)
     for relation in run.suite.relations:
-        bundles = (bundle_of(number, wires, stack, transforms) for number, wires in enumerate(instants))
+        book = SensorBook(stack.intensities)
+        bundles = (bundle_of(number, wires, stack, transforms, book) for number, wires in enumerate(instants))
         try:
             made = followup_cost(relation, bundles, run.request.seed)
         except (NotApplicable, MtError) as why:

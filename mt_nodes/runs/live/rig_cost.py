@@ -7,13 +7,17 @@ what a follow-up takes is measured here, on the rig's own messages.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import cv2
 import numpy as np
 
+from mt_nodes.base.environment import suite_environment
 from mt_nodes.base.errors import MtError, NotApplicable
 from mt_nodes.data.bags.bundles import DECODERS
 from mt_nodes.data.cdr import codec
@@ -91,12 +95,15 @@ def instants_of(wires: Iterable[Wire], stack: Stack) -> Iterator[tuple[Wire, ...
             yield (*joiner.passed_over, *instant.values())
 
 
-def bundle_of(index: int, wires: Sequence[Wire], stack: Stack, transforms: TransformTree) -> Bundle:
+def bundle_of(
+    index: int, wires: Sequence[Wire], stack: Stack, transforms: TransformTree, book: SensorBook | None = None
+) -> Bundle:
     """Return the bundle of an instant as :func:`instants_of` yields it, decoded anew.
 
+    ``book``: what the instants of a run share, since a sensor is recognised once.
     Raises MtError: a message cannot be understood.
     """
-    radars, book = frozenset(stack.topics.get("radar", ())), SensorBook(stack.intensities)
+    radars, book = frozenset(stack.topics.get("radar", ())), book or SensorBook(stack.intensities)
     last = {wire.topic: wire for wire in wires}  # the instant's, which comes behind those between
     parts: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": [], "radars": []}
     for wire in last.values():
@@ -121,6 +128,22 @@ def followup_cost(relation: Relation, bundles: Iterable[Bundle], seed: int = 0) 
 
     Raises NotApplicable: none of them has one. MtError: a guarantee is broken.
     """
+    with _threads_as_in_a_run():
+        return _mean_cost(relation, bundles, seed)
+
+
+@contextmanager
+def _threads_as_in_a_run() -> Iterator[None]:
+    """Give OpenCV as many threads as the process of a run gives it."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(int(suite_environment(os.environ)["OPENCV_FOR_THREADS_NUM"]))
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)
+
+
+def _mean_cost(relation: Relation, bundles: Iterable[Bundle], seed: int) -> FollowupCost:
     pipeline = MutationPipeline(relation.mutate, seed, relation.id, relation.baseline, relation.requires)
     took_ms, reason = [], ""
     for bundle in bundles:

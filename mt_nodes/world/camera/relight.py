@@ -175,7 +175,9 @@ def samples_of(light: Singles, dtype: np.dtype[Any]) -> Pixels:
 
 def grey(light: Singles) -> Singles:
     """Return the brightness (h, w) of light (h, w, 3), red, green, blue."""
-    return np.asarray(light @ np.array(BRIGHTNESS, np.float32))
+    weights = np.array(BRIGHTNESS, np.float32)
+    # OpenCV's takes no threads, whose waiting costs as much time again.
+    return np.asarray(cv2.transform(light, weights[None]) if light.ndim == 3 and light.size else light @ weights)
 
 
 _coarse: WeakKeyDictionary[Picture, dict[int, tuple[npt.NDArray[np.uint8], Singles]]] = WeakKeyDictionary()

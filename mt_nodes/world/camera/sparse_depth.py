@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -44,26 +46,55 @@ def project_returns(
         The returns in the picture.
     """
     range_m, far_m = extremes_m
+    known = _known.setdefault(cloud, {})
+    key = camera, to_image.tobytes(), step
+    if key not in known:
+        known[key] = _returns_in(cloud, to_image, camera, step, range_m.shape)
+    seen = known[key]
+    if not seen.cell.size:
+        return seen.beams
+    of_cells, ranges = range_m.reshape(-1), seen.beams.range_m
+    np.minimum.at(of_cells, seen.cell, ranges)
+    np.maximum.at(far_m.reshape(-1), seen.cell, ranges)
+    nearest = np.flatnonzero(of_cells[seen.cell] == ranges)
+    on_top.reshape(-1)[seen.cell[nearest]] = seen.on_top[nearest]
+    return seen.beams
+
+
+@dataclass(frozen=True, eq=False)
+class _Returns:
+    """Returns of a cloud in a picture: beams (n), cells (n,), and whether they are of the topmost beams (n,)."""
+
+    beams: Beams
+    cell: npt.NDArray[np.int64]
+    on_top: npt.NDArray[np.bool_]
+
+
+#: By camera, pose and size of a cell: frames between two instants look at the same cloud.
+_known: WeakKeyDictionary[Cloud, dict[tuple[CameraModel, bytes, int], _Returns]] = WeakKeyDictionary()
+_topmost: WeakKeyDictionary[Cloud, float] = WeakKeyDictionary()
+
+
+def _returns_in(
+    cloud: Cloud, to_image: npt.NDArray[np.float64], camera: CameraModel, step: int, shape: tuple[int, ...]
+) -> _Returns:
     axes = np.ascontiguousarray(cloud.xyz.T)  # along each axis, as processors like it
     own = axes.take(_before_camera(axes, to_image, camera), axis=1)
     in_camera = move(to_image, own.T)
     pixels = camera.project(in_camera)
     column, row = np.floor((pixels + 0.5) / step).T
     with np.errstate(invalid="ignore"):
-        inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
+        inside = np.flatnonzero((column >= 0) & (column < shape[1]) & (row >= 0) & (row < shape[0]))
     seen, column = in_camera.T.take(inside, axis=1).T, column[inside].astype(np.int64)
-    cell = row[inside].astype(np.int64) * range_m.shape[1] + column
+    cell = row[inside].astype(np.int64) * shape[1] + column
     ranges = np.sqrt(np.einsum("ij,ij->i", seen, seen)).astype(np.float32)
     beams = Beams(np.asarray(to_image[:3, 3], np.float64), seen, ranges, column)
     if not inside.size:
-        return beams
-    of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
-    np.minimum.at(of_cells, cell, ranges)
-    np.maximum.at(far_m.reshape(-1), cell, ranges)
-    nearest = np.flatnonzero(of_cells[cell] == ranges)
-    x, y, z = own.take(inside[nearest], axis=1).astype(np.float64)
-    on_top_of_cells[cell[nearest]] = z > np.tan(_topmost_rad(*axes) - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y)
-    return beams
+        return _Returns(beams, cell, np.zeros(0, bool))
+    if cloud not in _topmost:
+        _topmost[cloud] = _topmost_rad(*axes)
+    x, y, z = own.take(inside, axis=1).astype(np.float64)
+    return _Returns(beams, cell, z > np.tan(_topmost[cloud] - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y))
 
 
 def _before_camera(

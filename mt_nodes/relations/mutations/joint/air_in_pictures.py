@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,13 +18,14 @@ from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.rig_light import mean_light, shading_in_rig, views_of_scene
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, UNCHANGED, diffuse_light
-from mt_nodes.world.camera.light import Colour, light_of, quantile, values_of
+from mt_nodes.world.camera.light import Colour, light_of, mapped_by_table, quantile, values_of
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import blended, grey
 from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 #: Light of the horizon if a picture shows no sky: that of an overcast day at usual exposure (assumed).
 _NO_SKY = 0.5
 #: Bounds of the air light: the night sky must not give a black veil, an overexposed sky not one of full scale.
@@ -46,8 +46,18 @@ _STEEP = -0.2
 #: Side of the square whose median is the base of a cell's light.
 _MEDIAN_CELLS = 5
 _SLACK, _ROUNDING = 0.15, 0.01
-_LEVELS = 65535
+#: Light of each sample of 8 bits, 65,535 for full scale: its high and its low byte.
+_LIGHT_BYTES = [
+    part.astype(np.uint8) for part in divmod(np.rint(light_of(np.arange(256) / 255.0) * 65535.0).astype(np.int64), 256)
+]
+#: Of eight rows, those that tell a source's mean, and which of two columns does.
+_SEEN_OF_EIGHT = ((0, 0), (2, 1), (5, 0), (7, 1))
+#: Rows of cells that are added up at a time, so that they fit the processor's cache.
+_STRIPE_CELLS = 20
 _cells_known: WeakKeyDictionary[Picture, dict[int, Singles]] = WeakKeyDictionary()
+_inherent_known: WeakKeyDictionary[View, dict[tuple[float, bool], Singles]] = WeakKeyDictionary()
+_thinned_known: WeakKeyDictionary[Picture, Picture] = WeakKeyDictionary()
+_sure_known: WeakKeyDictionary[View, Mask] = WeakKeyDictionary()
 
 
 def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
@@ -127,7 +137,7 @@ def proof_of_mean(
     the light of the air times 1 plus that of ``clouds`` (h, w).
     """
     around = surroundings(old)
-    before, after = _inherent_light(old, direct), _cells(new, around)
+    before, after = _inherent_light(old, direct, some=True), _cells(new, around)
     whole = (after < 0.9) & ((before < 0.9) | around.sky) & ~(around.ground & wet) & _surely(old, around)
     for low, high in pairwise((*_SHARES, 1.0)):
         band = whole & (passing >= low) & (passing < high)
@@ -148,7 +158,7 @@ def proof_of_wetness(old: View, new: View, passing: Floats, air: Singles, direct
     A film takes up to half of the light (J. Lekner, M. Dorf, Applied Optics 27, 1988), and mirrors a twentieth at most.
     """
     around = surroundings(old)
-    dry = _inherent_light(old, direct) * passing + (1.0 - passing) * float(grey(air[None])[0])
+    dry = _inherent_light(old, direct, some=True) * passing + (1.0 - passing) * float(grey(air[None])[0])
     near = around.ground & (around.rays[..., 2] < _STEEP)
     if np.count_nonzero(near) < _LEAST_CELLS or dry[near].mean() < 2.0 * _ROUNDING:
         return None
@@ -159,14 +169,42 @@ def proof_of_wetness(old: View, new: View, passing: Floats, air: Singles, direct
     return f"the wet ground right ahead has {ratio:.2f} of the light of dry ground, expected {least:.2f} to {most:.2f}"
 
 
-def _inherent_light(view: View, direct: float) -> Singles:
-    """Return the brightness (h, w) of cells without the air, with a share of the sun's own light."""
+def _inherent_light(view: View, direct: float, some: bool = False) -> Singles:
+    """Return the brightness (h, w) of cells without the air, with a share of the sun's own light; cached.
+
+    ``some``: by a quarter of the source's pixels, which suffices for means of many cells, not for contrast.
+    """
     around = surroundings(view)
     if direct >= UNCHANGED:
         return _cells(view, around)
-    shading, step = shading_in_rig(view), around.depth.step_px
-    new = relit_locally(view.picture, shading.samples, diffuse_light(shading, direct), step)
-    return _cells_of(view.picture.with_pixels(new), around)
+    known = _inherent_known.setdefault(view, {})
+    if (direct, some) not in known:
+        shading, step, picture = shading_in_rig(view), around.depth.step_px, view.picture
+        if some:
+            picture, step = _thinned(picture, step)
+        new = relit_locally(picture, shading.samples, diffuse_light(shading, direct), step)
+        known[direct, some] = _mean_brightness(picture.with_pixels(new), around.shape, step)
+    return known[direct, some]
+
+
+def _thinned(picture: Picture, step: int) -> tuple[Picture, int]:
+    """Return a quarter of the pixels and the width of cells in these, where they are whole; cached.
+
+    Even and odd rows and columns count alike, so that no pattern of the source's is missed.
+    """
+    height, width = picture.size
+    if step % 2 or step < 4 or height % 8 or width % 2:
+        return picture, step
+    if (known := _thinned_known.get(picture)) is None:
+        pairs = picture.pixels.reshape(height, width // 2, -1)
+        some = np.empty((height // 2, width // 2, *picture.pixels.shape[2:]), picture.pixels.dtype)
+        for place, (row, column) in enumerate(_SEEN_OF_EIGHT):
+            channels = pairs.shape[2] // 2
+            own = np.empty((height // 8, width // 2, channels), some.dtype)
+            cv2.mixChannels([pairs[row::8]], [own], [n for c in range(channels) for n in (column * channels + c, c)])
+            some[place::4] = own.reshape(some[place::4].shape)
+        known = _thinned_known[picture] = picture.with_pixels(some)
+    return known, step // 2
 
 
 def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | None:
@@ -177,7 +215,7 @@ def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | 
     around = surroundings(view)
     if direct >= UNCHANGED or around.sky.all():
         return None
-    light = _cells(view, around)
+    light = _source_cells(view, around)
     base = light_of(cv2.medianBlur(np.rint(values_of(light) * 255.0).astype(np.uint8), _MEDIAN_CELLS) / 255.0)
     left = np.where(around.ground, *LEFT)
     power = (1.0 - left) * (direct - 1.0)
@@ -196,43 +234,64 @@ def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | 
     return None
 
 
-def _surely(view: View, around: Surroundings) -> npt.NDArray[np.bool_]:
-    """Return which cells (h, w) do not look like the other: sky that is bright and above, and all else.
+def _surely(view: View, around: Surroundings) -> Mask:
+    """Return which cells (h, w) do not look like the other: sky that is bright and above, and all else; cached.
 
     Clouds say sky, too, of what they do not reach; a cell next to sky may show both.
     """
-    if not around.sky.any():
+    if (known := _sure_known.get(view)) is None:
+        known = _sure_known[view] = _sure(_source_cells(view, around), around)
+    return known
+
+
+def _sure(light: Singles, around: Surroundings) -> Mask:
+    sky, size = around.sky, np.ones((3, 3), np.uint8)
+    if not sky.any():
         return np.ones(around.shape, bool)
-    light, size = _cells(view, around), np.ones((3, 3), np.uint8)
-    bright = (light > 0.8 * np.quantile(light[around.sky], 0.7)) & (around.rays[..., 2] > 0.02)
-    inside = cv2.erode(around.sky.astype(np.uint8), size) != 0
-    return np.asarray(np.where(around.sky, inside & bright, cv2.dilate(around.sky.astype(np.uint8), size) == 0))
+    bright = (light > 0.8 * quantile(light[sky], 0.7)) & (around.rays[..., 2] > 0.02)
+    as_bytes = sky.view(np.uint8)
+    return np.asarray(np.where(sky, (cv2.erode(as_bytes, size) != 0) & bright, cv2.dilate(as_bytes, size) == 0))
+
+
+def _source_cells(view: View, around: Surroundings) -> Singles:
+    """Return the brightness (h, w) of a source's cells, for means of many and for the sky, by some of its pixels."""
+    return _cells_of(*_thinned(view.picture, around.depth.step_px), around.shape)
 
 
 def _cells(view: View, around: Surroundings) -> Singles:
-    return _cells_of(view.picture, around)
+    return _cells_of(view.picture, around.depth.step_px, around.shape)
 
 
-def _cells_of(picture: Picture, around: Surroundings) -> Singles:
+def _cells_of(picture: Picture, step: int, shape: tuple[int, int]) -> Singles:
     """Return the mean brightness (h, w) of cells: of light, not of samples, whose mean is darker where they differ.
 
     A veil takes that difference away with the contrast, and would seem to lighten what is full of edges. Cached.
     """
-    (height, width), step = around.shape, around.depth.step_px
     known = _cells_known.setdefault(picture, {})
     if step not in known:
-        light = cv2.LUT(picture.rgb8(), _light_words())
-        bottom, right = height * step - light.shape[0], width * step - light.shape[1]
-        light = cv2.copyMakeBorder(light, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
-        cells = cv2.resize(light, (width, height), interpolation=cv2.INTER_AREA)
-        known[step] = grey(cells.astype(np.float32) / np.float32(_LEVELS))
+        known[step] = _mean_brightness(picture, shape, step)
     return known[step]
 
 
-@lru_cache(maxsize=1)
-def _light_words() -> npt.NDArray[np.uint16]:
-    """Return the light of each sample of 8 bits, 65,535 for full scale."""
-    return np.rint(light_of(np.arange(256) / 255.0) * _LEVELS).astype(np.uint16)
+def _mean_brightness(picture: Picture, shape: tuple[int, int], step: int) -> Singles:
+    """Add up the light of all samples in integers, rows first, its high and low bytes apart: bytes are fast to map."""
+    pixels, (height, width) = picture.pixels, shape
+    if pixels.dtype != np.uint8:
+        pixels = (pixels >> 8).astype(np.uint8)
+    bottom, right = height * step - pixels.shape[0], width * step - pixels.shape[1]
+    if bottom or right:
+        pixels = cv2.copyMakeBorder(pixels, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
+    cells, size = np.empty((height, width, *pixels.shape[2:]), np.float32), (width * step, *pixels.shape[2:])
+    for first in range(0, height, _STRIPE_CELLS):
+        some = pixels[first * step : (first + _STRIPE_CELLS) * step]
+        high, low = (
+            np.add.reduce(mapped_by_table(some, part).reshape(-1, step, np.prod(size)), axis=1, dtype=np.uint16)
+            for part in _LIGHT_BYTES
+        )
+        rows = cv2.addWeighted(high, 256.0 / 65535.0 / step, low, 1.0 / 65535.0 / step, 0.0, dtype=cv2.CV_32F)
+        here = cells[first : first + _STRIPE_CELLS]
+        cv2.resize(rows.reshape(-1, *size), (width, len(here)), dst=here, interpolation=cv2.INTER_AREA)
+    return cells if cells.ndim == 2 else grey(cells if picture.order == "rgb" else cells[..., ::-1])
 
 
 def around_lidar(view: View) -> Cloud:

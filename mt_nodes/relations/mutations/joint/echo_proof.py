@@ -29,6 +29,8 @@ _DENSITY, _AMPLITUDE, _FREE_M, _CHANCE = 0.02, 0.025, 0.3, 0.01
 _MIDDLE, _SIGMAS = 0.06, 6.0
 #: Noise beyond this many standard deviations does not lift an echo over the threshold.
 _MOST_SIGMAS = 6.0
+#: From here on the normal distribution function is 1 but for 3e-7: over all cells of range less than 1 % of _CHANCE.
+_CERTAIN = 5.0
 _HIGHEST_GAIN = float(np.exp(7.0 * _GAIN_SHAPE))
 
 
@@ -53,22 +55,18 @@ class AirOnBeams:
 
     def chance(self, amplitude: Floats, denser: float = 1.0, farther_m: Floats | float = 0.0) -> Floats:
         """Return the probability (n,) that the highest sample of each beam exceeds an amplitude (n,)."""
-        from scipy import special  # for those who meet bad air
-
         (range_m, cell), table = self._cells(), self._waveforms(denser)
         total = np.zeros(len(amplitude))
         for some in _blocks(len(amplitude)):
             high, mean = (amplitude[some] / self.receiver.noise)[:, None], self._mean(table, some) / self.receiver.noise
             before = cell * (range_m <= (self.free_m + farther_m)[some, None]) / (self.width_m / 2.0)
             for gain, weight in _gains(_GAINS):
-                excess = (special.log_ndtr(high) - special.log_ndtr(high - gain * mean)) * before
+                excess = (_log_ndtr(high) - _log_ndtr(high - gain * mean, before > 0.0)) * before
                 total[some] -= weight * np.expm1(-excess.sum(axis=1))
         return total
 
     def at(self, range_m: Floats, amplitude: Floats) -> tuple[Floats, Floats]:
         """Return the mean amplitude (n,) at ranges (n,), and the share of peaks of this amplitude that are nearer."""
-        from scipy import special  # for those who meet bad air
-
         (grid_m, cell), table = self._cells(), self._waveforms(1.0)
         level, nearer = np.empty(len(range_m)), np.empty(len(range_m))
         for some in _blocks(len(range_m)):
@@ -76,8 +74,8 @@ class AirOnBeams:
             weight, before = np.zeros_like(mean), cell * (grid_m <= self.free_m[some, None])
             for gain, share in _gains(_GAINS // 2):
                 z = alone - gain * mean / self.receiver.noise
-                hazard = np.exp(-0.5 * z * z - special.log_ndtr(z)) - np.exp(-0.5 * alone**2 - special.log_ndtr(alone))
-                excess = (special.log_ndtr(alone) - special.log_ndtr(z)) * before / (self.width_m / 2.0)
+                hazard = np.exp(-0.5 * z * z - _log_ndtr(z)) - np.exp(-0.5 * alone**2 - _log_ndtr(alone))
+                excess = (_log_ndtr(alone) - _log_ndtr(z, before > 0.0)) * before / (self.width_m / 2.0)
                 weight += share * np.exp(-excess.sum(axis=1))[:, None] * np.maximum(hazard, 0.0) * before
             some_nearer = (weight * (grid_m <= range_m[some, None])).sum(axis=1)
             nearer[some] = some_nearer / np.maximum(weight.sum(axis=1), 1e-300)
@@ -121,6 +119,15 @@ class AirOnBeams:
         low = np.minimum(at.astype(int), 15)
         share = (at - low)[:, None]
         return np.asarray(table[low] * (1.0 - share) + table[low + 1] * share)
+
+
+def _log_ndtr(z: Floats, which: Mask | bool = True) -> Floats:
+    """Return the logarithm of the normal distribution function at some z, 0 at others."""
+    from scipy import special  # for those who meet bad air
+
+    found, some = np.zeros_like(z), which & (z < _CERTAIN)
+    found[some] = special.log_ndtr(z[some])
+    return found
 
 
 def _gains(count: int) -> Iterator[tuple[float, float]]:

@@ -131,7 +131,7 @@ def streaks(
     to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
     seconds, boxes = view.image.stamp_ns * 1e-9, _boxes(view)
     near = [
-        (place, size, *_near(camera, to_camera, spectrum.swell, place, size))
+        (place.T, size, *_near(camera, to_camera, spectrum.swell, place.T, size))
         for place, size in _particles(key, spectrum, boxes, velocity_mps, seconds)
     ]
     at, diameter_mm, width = _widest(near)
@@ -194,20 +194,26 @@ def with_streaks(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light
 def _near(
     camera: CameraModel, to_camera: Floats, swell: float, at: Singles, diameter_mm: Singles
 ) -> tuple[Rows, Singles]:
-    """Return which particles (k,) at places (n, 3) stand out from the veil, and their widths in pixels (k,).
+    """Return which particles (k,) at places (3, n) stand out from the veil, and their widths in pixels (k,).
 
     Particles that are surely outside of the picture are excluded: they are most of a box around the field of view.
     """
     turn = to_camera.astype(np.float32)
-    ahead_m = np.linalg.norm(at, axis=1) if camera.fisheye else turn[2] @ at.T
-    width = diameter_mm * np.float32(swell * 1e-3 * camera.k[0, 0]) / np.maximum(ahead_m, np.float32(_NEAR_M))
-    rows = np.flatnonzero((ahead_m > _NEAR_M) & (width >= _LEAST_WIDTH_PX))
-    if camera.fisheye:
-        return rows, width[rows]
-    for axis, (low, high) in zip(turn, _slopes(camera), strict=False):
-        aside_m, far_m = axis @ at[rows].T, ahead_m[rows]
-        rows = rows[(aside_m >= low * far_m) & (aside_m <= high * far_m)]
-    return rows, width[rows]
+    ahead_m = np.linalg.norm(at, axis=0) if camera.fisheye else _along(turn[2], at)
+    scale = np.float32(swell * 1e-3 * camera.k[0, 0])
+    rows = np.flatnonzero((ahead_m > _NEAR_M) & (diameter_mm * (scale / np.float32(_LEAST_WIDTH_PX)) >= ahead_m))
+    far_m, some = ahead_m.take(rows), at.take(rows, axis=1)
+    for axis, (low, high) in zip(turn, () if camera.fisheye else _slopes(camera), strict=False):
+        aside_m = _along(axis, some)
+        seen = np.flatnonzero((aside_m >= low * far_m) & (aside_m <= high * far_m))
+        rows, far_m, some = rows.take(seen), far_m.take(seen), some.take(seen, axis=1)
+    return rows, diameter_mm.take(rows) * scale / far_m
+
+
+def _along(axis: Singles, at: Singles) -> Singles:
+    """Return how far along an axis (3,) places (3, n) are: so few rows are no work for threads."""
+    x, y, z = at
+    return np.asarray(axis[0] * x + axis[1] * y + axis[2] * z)
 
 
 def _away_m(camera: CameraModel, at: Floats) -> Floats:
@@ -229,7 +235,7 @@ def _slopes(camera: CameraModel) -> tuple[tuple[float, float], tuple[float, floa
 def _widest(near: Sequence[tuple[Singles, Singles, Rows, Singles]]) -> tuple[Floats, Floats, Floats]:
     """Return places (k, 3), diameters D (k,) and widths in pixels (k,) of the widest particles of several classes.
 
-    ``near``: of each class places (n, 3), diameters (n,), which of them count (k,), and how wide these are (k,).
+    ``near``: of each class places (3, n), diameters (n,), which of them count (k,), and how wide these are (k,).
     """
     nothing = np.empty(0, np.float32)
     widths = np.concatenate([nothing, *(width for *_, width in near)])
@@ -237,7 +243,7 @@ def _widest(near: Sequence[tuple[Singles, Singles, Rows, Singles]]) -> tuple[Flo
     parts: list[tuple[Singles, Singles, Singles]] = [(np.empty((0, 3), np.float32), nothing, nothing)]
     for at, diameter_mm, rows, width in near:
         few = np.flatnonzero(width >= least)
-        parts.append((at[rows[few]], diameter_mm[rows[few]], width[few]))
+        parts.append((at.take(rows[few], axis=1).T, diameter_mm[rows[few]], width[few]))
     places, sizes, widest = (np.concatenate(part).astype(np.float64) for part in zip(*parts, strict=True))
     return places, sizes, widest
 

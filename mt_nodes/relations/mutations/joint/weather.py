@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +34,15 @@ from mt_nodes.relations.mutations.joint.empty_proof import Fate, Mask, SeenEchoe
 from mt_nodes.relations.mutations.joint.proof import proof_of_weather
 from mt_nodes.relations.mutations.joint.reception import Reception, with_sensor
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
-from mt_nodes.relations.mutations.lidar.rays import Rows, refuse_whole_numbers, write_range_fields
+from mt_nodes.relations.mutations.lidar.rays import At, Rows, refuse_whole_numbers, write_range_fields
 
 #: Effects of weather, counts over all clouds. ``empty_beams``: those without a return whose direction is known, if the
 #: air is thick enough for echoes.
 NUMBERS = ("returns_lost", "returns_scattered", "empty_beams", "empty_beams_echoed")
 #: A hard return keeps at least this share of its range, whatever the noise.
 _LEAST_SHARE = 0.5
+#: Of clouds that were changed: by which weather and draw, and their fate, for the proof.
+_fates: WeakKeyDictionary[Cloud, tuple[Any, Draw, Fate]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,9 @@ class Weather(Reception, EachCloud):
         """Decide the fate of every beam, in blocks of some thousands, which fit the processor's cache."""
         at, own = all_returns(cloud), with_sensor(self, draw["sensor"])
         on_empty = own._on_empty(cloud, draw)  # before the columns: both together take more memory
-        columns = zip(*(own._fate_of(cloud, part, draw) for part in parts(cloud, at)), strict=True)
+        drawn = own._drawn_parts(cloud, draw)
+        found = drawn or ((part, own.amplitudes(cloud, part, draw)) for part in parts(cloud, at))
+        columns = zip(*(own._fate_of(cloud, part, draw, amplitudes) for part, amplitudes in found), strict=True)
         old_m, new_m, passing, reads, scattered, lost = map(np.concatenate, columns)
         return Fate(at, old_m, new_m, passing, reads, scattered, lost, on_empty)
 
@@ -168,9 +174,13 @@ class Weather(Reception, EachCloud):
             least[last & (weakened >= 1.0)] = np.inf
         return Amplitudes(clear, weakened, least, passing, chance)
 
-    def _fate_of(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
+    def _drawn_parts(self, cloud: Cloud, draw: Draw) -> list[tuple[CloudPart, Amplitudes]]:
+        """Return parts and amplitudes that were found as the air was drawn, once; empty: they were not."""
+        return []
+
+    def _fate_of(self, cloud: Cloud, part: CloudPart, draw: Draw, found: Amplitudes) -> tuple[npt.NDArray[Any], ...]:
         """Return the columns (k,) of a fate for a part of the returns."""
-        range_m, found = part.range_m, self.amplitudes(cloud, part, draw)
+        range_m = part.range_m
         echo_m, echo = self.echoes(cloud, part, draw, found)
         scattered = echo > 0.0
         lost = (found.weakened < 1.0) & ~scattered
@@ -194,7 +204,7 @@ class Weather(Reception, EachCloud):
         """Change every cloud, and report lost returns and echoes of the air."""
         numbers, added, clouds = dict.fromkeys(NUMBERS, 0.0), {}, []
         for cloud in bundle.clouds:
-            fate = self.fate(cloud, of_cloud(draw, cloud))
+            fate = self._kept_fate(cloud, of_cloud(draw, cloud))
             clouds.append(self._changed(cloud, fate))
             numbers["returns_lost"] += float(np.count_nonzero(fate.lost))
             numbers["returns_scattered"] += float(np.count_nonzero(fate.scattered))
@@ -210,8 +220,28 @@ class Weather(Reception, EachCloud):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check lost returns, beams, ranges and intensities, in decibels."""
-        fate = self.fate(old, draw)
+        fate = self._fate_of_draw(old, draw)
         return proof_of_weather(with_sensor(self, draw["sensor"]), old, new, fate, draw)
+
+    def _kept_fate(self, cloud: Cloud, draw: Draw) -> Fate:
+        """Return a cloud's fate, and keep it, read-only, for the proof."""
+        fate = self.fate(cloud, draw)
+        for column in (fate.old_m, fate.new_m, fate.passing, fate.reads, fate.scattered, fate.lost):
+            column.flags.writeable = False
+        _fates[cloud] = self, deepcopy(draw), fate
+        return fate
+
+    def _fate_of_draw(self, cloud: Cloud, draw: Draw) -> Fate:
+        """Return a cloud's fate: once the one that was kept, since it takes memory."""
+        kept = self._kept_for(cloud, draw)
+        _fates.pop(cloud, None)
+        return kept or self.fate(cloud, draw)
+
+    def _kept_for(self, cloud: Cloud, draw: Draw) -> Fate | None:
+        """Return the fate that was kept if it is of this very weather and draw."""
+        weather, kept, fate = _fates.get(cloud, (None, {}, None))
+        same = weather == self and kept.keys() == draw.keys()
+        return fate if same and all(np.array_equal(kept[name], draw[name]) for name in draw) else None
 
     @property
     def needs_motion(self) -> bool:
@@ -227,8 +257,11 @@ class Weather(Reception, EachCloud):
         (new, empty_at), read = fate.splice(cloud), 0
         for index, stay, rows in fate.blocks(cloud):
             ratio = (fate.new_m[index] / fate.old_m[index])[stay]
+            at: At = rows
+            if len(rows) and rows[-1] - rows[0] == len(rows) - 1:  # side by side, as where no echo was put between
+                at = slice(int(rows[0]), int(rows[-1]) + 1)
             for name in "xyz":
-                new.points[name][rows] = new.points[name][rows] * ratio
+                new.points[name][at] = new.points[name][at] * ratio
             write_range_fields(new.points, cloud, rows, ratio.astype(np.float64))
             begin, read = read, read + int(np.count_nonzero(fate.scattered[index]))
             _weaken(new.points, cloud, fate, (index, stay, rows), fate.reads[begin:read])
