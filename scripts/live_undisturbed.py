@@ -105,11 +105,11 @@ class Probe:
 
 
 @contextmanager
-def live_stack(place: Path, domain: int) -> Iterator[str]:
-    """Start the example's stack; yield how."""
+def live_stack(place: Path, domain: int, stack: str = "") -> Iterator[str]:
+    """Start the example's stack, or another one that takes and gives the same topics; yield how."""
     env = ros_environment(os.environ, domain)
     bag = place / "drive"
-    if importlib.util.find_spec("launch_ros"):
+    if not stack and importlib.util.find_spec("launch_ros"):
         file, words = EXAMPLE / "live_stack.launch.py", (f"bag:={bag}",)
         commands, how = (
             {"launch": (sys.executable, str(ROOT / "scripts" / "launch_file.py"), str(file), *words)},
@@ -117,12 +117,17 @@ def live_stack(place: Path, domain: int) -> Iterator[str]:
         )
     else:
         python = (sys.executable, "-m")
-        detector = ("--stack", str(EXAMPLE / "detector.yaml"), "--transforms", str(EXAMPLE / "transforms.yaml"))
+        detector = (
+            "--stack",
+            stack or str(EXAMPLE / "detector.yaml"),
+            "--transforms",
+            str(EXAMPLE / "transforms.yaml"),
+        )
         commands = {
             "lidar": (*python, "mt_nodes.nodes.replayer", "--ros-args", "-p", f"bag:={bag}", "-p", "loop:=true"),
             "detector": (*python, "mt_nodes.nodes.callable_stack", *detector),
         }
-        how = "two commands (launch is not installed)"
+        how = "two commands"
     with ExitStack() as ending:
         for name, argv in commands.items():
             child = Child(Process(name, argv, env, place / f"{name}.log"))
@@ -166,7 +171,9 @@ def _tests(out: Path) -> bool:
     return journal.exists() and '"outcome": "HOLDS"' in journal.read_text()
 
 
-def measure(place: Path, rounds: int, seconds: float, beams: int, changes: Sequence[str] = ()) -> dict[str, Any]:
+def measure(
+    place: Path, rounds: int, seconds: float, beams: int, changes: Sequence[str] = (), stack: str = ""
+) -> dict[str, Any]:
     """Return the figures of all phases without and with the suite, how the stack started, and what the suite did."""
     from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
@@ -179,7 +186,7 @@ def measure(place: Path, rounds: int, seconds: float, beams: int, changes: Seque
     safety: dict[str, Any] = {}
     with ExitStack() as ending:
         [domain] = ending.enter_context(free_domains(1)).domains
-        how = ending.enter_context(live_stack(place, domain))
+        how = ending.enter_context(live_stack(place, domain, stack))
         ros = SpinningContext(domain)
         ending.callback(ros.close)
         probe = Probe(ros.add(plain_node, "probe"))
@@ -187,7 +194,7 @@ def measure(place: Path, rounds: int, seconds: float, beams: int, changes: Seque
             raise SystemExit(f"the live stack says nothing; see the logs in {place}")
         for number in range(rounds):
             heard["without"] += probe.listen("without", seconds)
-            with suite(place, number, domain, changes) as out:
+            with suite(place, number, domain, [*changes, *([f"stack={stack}"] if stack else [])]) as out:
                 heard["with"] += probe.listen("with", seconds)
             summary = read_result(out / "summary.json")
             for outcome, count in summary["outcomes"].items():
@@ -257,10 +264,11 @@ def main() -> int:
         metavar="KEY=VALUE",
         help="of the suite's configuration, such as caps.niceness=10 or box.use=auto; may be given again",
     )
+    parser.add_argument("--stack", default="", help="file of another stack with the topics of the example's")
     parser.add_argument("--json", action="store_true", help="print figures in place of the table")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        found = measure(Path(place), given.rounds, given.seconds, given.beams, given.set)
+        found = measure(Path(place), given.rounds, given.seconds, given.beams, given.set, given.stack)
     print(json.dumps(found, indent=2) if given.json else table(found))
     if not given.json:
         totals = ", ".join(f"{count} {outcome}" for outcome, count in found["outcomes"].items())

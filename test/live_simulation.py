@@ -90,6 +90,7 @@ class Simulation:
     presence: Callable[[], Presence] = always_present
     stack: dict[str, Any] = field(default_factory=lambda: {"callable": "no:thing"})
     workers: Any = None
+    over_duty: Callable[[float], str] = lambda most_ms_per_s: ""
 
     def __post_init__(self) -> None:
         self.time.now_s = BEGAN_S
@@ -105,7 +106,7 @@ class Simulation:
         self.commands = Commands(self.run.request, [r.id for r in self.relations.relations])
         self.driver = LiveDriver(
             *(self.run, self.arms, self.recorder, self.commands),  # type: ignore[arg-type]
-            LiveSurroundings(missed_inputs=self.missed, presence=self.presence),
+            LiveSurroundings(missed_inputs=self.missed, presence=self.presence, over_duty=self.over_duty),
             workers=self.workers,
         )
 

@@ -69,6 +69,16 @@ class Guard:
         0.0, low=0.0, high=3600.0, unit="s", help="the live stack alone is measured so long; 0: it is not watched"
     )
     latency_ratio: float = param(1.5, low=0.0, high=100.0, help="p95 of the live stack's latency, of the baseline's")
+    throttle_ratio: float = param(
+        1.2, low=0.0, high=100.0, help="the same; beyond it tests get half the processor time that they took; 0: off"
+    )
+    raise_ms_per_s: float = param(
+        50.0,
+        low=0.0,
+        high=64_000.0,
+        unit="ms/s",
+        help="they get so much more after each window in which it is well below",
+    )
     rate_ratio: float = param(0.9, low=0.0, high=1.0, help="rate of the live stack's outputs, of the baseline's")
     window_s: float = param(5.0, low=0.5, high=600.0, unit="s", help="over which both are taken")
     recover_s: float = param(10.0, low=0.0, high=3600.0, unit="s", help="well for so long before it goes on")

@@ -32,6 +32,7 @@ from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
 from mt_nodes.runs.vehicle.boxed_stack import boxed_stack, bridge_process
 from mt_nodes.runs.vehicle.caps import HeldLimits, yielding
+from mt_nodes.runs.vehicle.duty import AdaptiveDuty
 from mt_nodes.runs.vehicle.gpu import gpu_environment, lacking_for
 from mt_nodes.runs.vehicle.leaks import PUBLISHER, GraphEndpoint, LeakQuery, leaks_in_arm, leaks_in_live
 from mt_nodes.runs.vehicle.live_guard import ComputerGuard, Health, LiveGuard
@@ -101,6 +102,8 @@ class LiveSafety:
         self._watched = LeakQuery(config.actuators, config.observers, tuple(row.topic for row in run.stack.published))
         self._before: frozenset[GraphEndpoint] = frozenset()
         self._usage = ResourceUsage()
+        self._duty, self._duty_began_s = AdaptiveDuty(config.guard, 1e3 * (os.cpu_count() or 1)), time.monotonic()
+        self._duty_most_ms_per_s = config.limits.duty_ms_per_s
         self._began_s = process_time_s()
 
     def begin_watch(self, node: Node, topics: Mapping[str, ReplayedTopic]) -> None:
@@ -153,7 +156,16 @@ class LiveSafety:
         found = self._computer.health()
         if found.well and self._watch is not None:
             found = self._watch.health()
+            if found.latency_ratio is not None:
+                self._duty.observe(time.monotonic(), self._usage.taken_ms, found.latency_ratio)
         return found.why
+
+    def over_duty(self, most_ms_per_s: float) -> str:
+        """Return why no test may begin now for the processor time taken so far; empty if one may."""
+        self._duty_most_ms_per_s = most_ms_per_s
+        if not most_ms_per_s and self._watch is None:
+            return ""
+        return self._duty.refuses(time.monotonic(), self._usage.taken_ms, most_ms_per_s)
 
     @property
     def leak(self) -> str:
@@ -202,10 +214,10 @@ class LiveSafety:
         }
         self._before |= first if len({(one.name) for one in first}) == len(first) else frozenset()
 
-    def usage(self) -> dict[str, float]:
-        """Look at what this run takes of the computer, and return it."""
+    def usage(self) -> dict[str, Any]:
+        """Look at what this run takes of the computer, and return it, with what tests may take."""
         self._usage.look()
-        return self._usage.as_plain()
+        return {**self._usage.as_plain(), **self._duty.as_plain(self._duty_most_ms_per_s)}
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -218,6 +230,8 @@ class LiveSafety:
             "caps": {**self._held.how, **gpu_environment(self._config.gpu)},
             "caps_lacking": {**self._held.lacking, **lacking_for(self._config.gpu, self._config.box, os.environ)},
             "usage": self._usage.as_plain(),
+            **self._duty.as_plain(self._duty_most_ms_per_s),
+            "duty_changes": self._duty.changes_as_plain(self._duty_began_s),
             **({"live_stack_before": figures} if figures else {}),
         }
 

@@ -132,7 +132,7 @@ class _LiveSuite:
         missed = arms[0].missed if isinstance(arms[0], ListeningArm) else nothing_missed
         driver = LiveDriver(
             *(self._run, arms, recorder, self._commands),
-            LiveSurroundings(self._tell, missed, self._presence, self._safety.health),
+            LiveSurroundings(self._tell, missed, self._presence, self._safety.health, self._safety.over_duty),
             workers=self._open_workers(ending),
         )
         self._safety.stop = driver.line.hold

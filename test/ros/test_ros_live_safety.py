@@ -165,3 +165,24 @@ def test_a_live_stack_that_slows_down_is_not_tested_beside(
     lines, summary, _ = carry_out("shadow", events=events, guard=guard, delay_s=LATE_S)
     assert sum(line["outcome"] == "SKIPPED" and line["reason"].startswith(SLOW) for line in lines) >= 3
     assert 5.0 < summary["safety"]["live_stack_before"]["rate_hz"] < 10.0
+
+
+def test_a_run_that_takes_more_processor_time_than_it_may_tests_nothing_and_is_not_green(
+    carry_out: Callable[..., Any], ending: ExitStack, domains: Any
+) -> None:
+    """The first test begins before anything was taken."""
+    Live(ending, domains[1])
+    told: list[Mapping[str, Any]] = []
+
+    def noticed(event: Mapping[str, Any]) -> bool:
+        told.append(event)
+        return bool(event.get("skipped", 0) >= 5)
+
+    limits = {"duty_ms_per_s": 1.0}
+    lines, summary, _ = carry_out("shadow", events=When(0, lambda: None, noticed), limits=limits, delay_s=LATE_S)
+    tested = [line for line in lines if line["outcome"] not in ("SKIPPED", "SETTLING")]
+    assert len({line["pair"].split("/")[1] for line in tested}) <= 1
+    over = Counter(line["reason"] for line in lines if line["outcome"] == "SKIPPED")
+    assert over["over duty: limits.duty_ms_per_s is 1"] >= 5
+    assert summary["exit_code"] == ExitCode.UNDECIDED, summary["exit_why"]
+    assert summary["safety"]["duty_ms_per_s"] == 1.0 and told[-1]["duty_ms_per_s"] == 1.0

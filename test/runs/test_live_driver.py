@@ -244,6 +244,42 @@ def test_limits_leave_instants_out_and_say_so(time: VirtualTime) -> None:
     assert none.commands.change("limits.rate_hz", 1.0).ok
 
 
+@pytest.mark.parametrize("mode", ["shadow", "twin", "alternate"])
+def test_what_is_over_duty_is_skipped_and_costs_a_stateless_instance_nothing(time: VirtualTime, mode: str) -> None:
+    """The rest is tested as ever, in turns as long as without."""
+    asked: list[float] = []
+
+    def every_second_is_over(most_ms_per_s: float) -> str:
+        asked.append(most_ms_per_s)
+        return "over duty: much was taken" if len(asked) % 2 else ""
+
+    config = {"mode": mode, "segments": TURNS, "limits": Limits(duty_ms_per_s=70.0)}
+    live = Simulation(time, config=config, over_duty=every_second_is_over)
+    kept = live.play(arriving(drive(40), period_s=0.2))
+    assert set(asked) == {70.0} and live.owed() == len(kept.lines)
+    over = reasons(live, "SKIPPED")["over duty: much was taken"]
+    assert over >= 15 and live.driver.status["skipped"] >= 15 and live.driver.status["tested"] >= 15
+    skipped = {v.pair.bundle for v in kept.lines.values() if v.outcome.value == "SKIPPED"}
+    assert {sent.bundle.index for sent in live.arms[1].sent}.isdisjoint(skipped)
+    assert not set(kept.count()) - {"HOLDS", "SKIPPED", "SETTLING"}
+
+
+def test_an_instance_that_remembers_gets_the_source_of_what_is_over_duty(time: VirtualTime) -> None:
+    live = Simulation(time, stateless=False, config={"segments": TURNS}, over_duty=lambda most_ms_per_s: "over duty")
+    kept = live.play(arriving(drive(30)))
+    assert len(live.arms[1].sent) == 30 and not any(changed(live.arms[1]))
+    assert set(kept.count()) == {"SKIPPED", "SETTLING"}
+
+
+def test_a_run_that_tested_nothing_for_its_duty_is_not_green(time: VirtualTime) -> None:
+    live = Simulation(time, config={"segments": TURNS}, over_duty=lambda most_ms_per_s: "over duty")
+    verdicts = list(live.play(arriving(drive(60))).lines.values())
+    assert verdicts and live.driver.status["tested"] == 0
+    assert {v.outcome.value for v in verdicts} == {"SKIPPED", "SETTLING"}
+    summary = summarise([v.as_plain() for v in verdicts], [RelationInfo(name, "necessary") for name in "ab"])
+    assert summary["exit_code"] == 3 and {row["outcome"] for row in summary["relations"].values()} == {"INCONCLUSIVE"}
+
+
 @dataclass(frozen=True)
 class Slow(Mutation):
     """Takes a while of the test's time to apply; the line's thread goes on meanwhile."""

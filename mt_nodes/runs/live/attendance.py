@@ -11,6 +11,7 @@ from mt_nodes.base.process_clock import process_time_s
 
 #: So long after it was killed an instance may still be seen: Fast DDS waits for 20 s unless a profile says otherwise.
 LEASE_S = 22.0
+RESTARTED = "our instances were being restarted"
 LOST = (
     "the external stack went (it ended, was started anew, or was cut off) before it had answered; "
     "pause the run (`mt live pause`) before somebody restarts it"

@@ -54,6 +54,13 @@ class Limits:
 
     rate_hz: float = param(0.0, low=0.0, high=1000.0, unit="Hz", help="follow-ups a second at most; 0: no limit")
     duty: float = param(1.0, low=0.0, high=1.0, help="share of the time that may be spent in tests")
+    duty_ms_per_s: float = param(
+        0.0,
+        low=0.0,
+        high=64_000.0,
+        unit="ms/s",
+        help="processor time of all our processes; a test waits until no more was taken; 0: no limit",
+    )
 
 
 def _part(cls: type) -> Callable[[Any, str], Any]:

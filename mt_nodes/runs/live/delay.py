@@ -63,6 +63,13 @@ class DelayLine:
                 slot.sendings = sendings
             return True
 
+    def withdraw(self, slots: Sequence[DelayedInput]) -> None:
+        """Drop slots, or none when one has begun to go out."""
+        with self._changed:
+            if not any(slot.is_released for slot in slots):
+                for slot in slots:
+                    slot.is_released = slot.dropped = True
+
     def send_due(self) -> float:
         """Send what is due, in its order; return when the next is, infinity when there is none."""
         while True:
@@ -113,7 +120,7 @@ class DelayLine:
     def _taken(self, lane: deque[DelayedInput]) -> Sending | None:
         """Take what is due next out of the first slot of a lane, and the slot when nothing is left in it."""
         slot = lane[0]
-        if self._held:
+        if self._held or slot.dropped:
             _drop(lane)
             return None
         if not slot.is_released:

@@ -14,7 +14,7 @@ from mt_nodes.data.scenes import Scenes
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, restart
 from mt_nodes.engine.recorder import Progress, Recorder, no_progress
-from mt_nodes.runs.live.attendance import LOST, Presence
+from mt_nodes.runs.live.attendance import LOST, RESTARTED, Presence
 from mt_nodes.runs.live.commands import Commands, RunState, Wishes
 from mt_nodes.runs.live.delay import DelayLine
 from mt_nodes.runs.live.followup_workers import FollowupWorkers
@@ -32,7 +32,6 @@ STEP_S, IDLE_S = 0.005, 0.1
 MOST_UNANSWERED = 64
 #: What is counted of instants and instances.
 COUNTS = ("instants", "tested", "settling", "skipped", "restarts", "gave_up", "lost_instances")
-RESTARTED = "our instances were being restarted"
 
 
 class LiveDriver:
@@ -102,8 +101,7 @@ class LiveDriver:
         try:
             while self.step():
                 with self._changed:
-                    if not self._arrived:
-                        self._changed.wait(STEP_S if self._unanswered else IDLE_S)
+                    self._changed.wait_for(lambda: self._arrived, STEP_S if self._unanswered else IDLE_S)
         except BaseException as error:
             self._abandon(error)
             raise
@@ -232,9 +230,12 @@ class LiveDriver:
         return None
 
     def _test(self, instant: Instant, turn: Turn) -> None:
-        if reason := self._maker.refuses(instant.arrived_s):
+        over_duty = self._surroundings.over_duty(self._wishes.limits.duty_ms_per_s)
+        if reason := over_duty or self._maker.refuses(instant.arrived_s):
             self._maker.begin(instant, turn)
             self._end(instant, Outcome.SKIPPED, reason)
+            if over_duty and not self._remembers:  # one that remembers gets the source, to stay in step
+                self._feeding.withhold(instant)
             return
         # Counted whatever the result: a turn without any follow-up must end, too.
         self._rotation.tested()

@@ -141,6 +141,13 @@ class Feeding:
         if instant.behind:
             self.give_up(instant)
 
+    def withhold(self, instant: Instant) -> None:
+        """Send nothing of an instant that is not tested to our instances, unless some of it went out."""
+        if instant.behind:
+            self.give_up(instant)
+        else:
+            self._line.withdraw(instant.slots[1:] if self._mode == "shadow" else instant.slots)
+
     def end(self, instant: Instant) -> None:
         """Free an instant that is not judged once it has gone out; its answers are awaited to keep the order alone.
 

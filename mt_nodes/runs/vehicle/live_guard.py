@@ -25,6 +25,8 @@ class Health:
     why: str = ""
     rate_hz: float | None = None
     latency_p95_s: float | None = None
+    #: That latency, of the baseline's; infinite: nothing may be tested. None before the baseline is known.
+    latency_ratio: float | None = None
 
 
 class _Window:
@@ -105,9 +107,10 @@ class LiveGuard:
             return f"p95 of the live stack's latency is {times}"
         return ""
 
-    @staticmethod
-    def _health(well: bool, why: str, found: tuple[float, float] | None) -> Health:
-        return Health(well, why, *(found or (None, None)))
+    def _health(self, well: bool, why: str, found: tuple[float, float] | None) -> Health:
+        if found is None or self.baseline is None:
+            return Health(well, why, *(found or (None, None)))
+        return Health(well, why, *found, found[1] / self.baseline[1] if well else np.inf)
 
 
 def hottest_c(zones: Path = Path("/sys/class/thermal")) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mt_nodes.base.process_tree import descendants_of, read_file
@@ -45,6 +46,13 @@ class ResourceUsage:
         self.memory_mb = sum(_memory_mb(pid) for pid in {pid for pid, _ in self._took_s})
         self.memory_mb_max = max(self.memory_mb_max, self.memory_mb)
 
+    @property
+    def taken_ms(self) -> float:
+        """Processor time since it was made (ms) of the processes that the last look found; quick to ask for."""
+        found = _seconds_of({pid for pid, _ in self._took_s})
+        self._took_s |= {key: seconds for key, seconds in found.items() if key in self._took_s}  # ids are used again
+        return 1e3 * (sum(self._took_s.values()) - self._first_s)
+
     def as_plain(self) -> dict[str, float]:
         """Return it as JSON can hold it."""
         return {name: round(value, 3) for name, value in vars(self).items() if not name.startswith("_")}
@@ -52,8 +60,12 @@ class ResourceUsage:
 
 def _seconds_of_all() -> dict[tuple[int, str], float]:
     """Return the seconds that each process took, by its id and when it was started: ids are used again."""
+    return _seconds_of((os.getpid(), *descendants_of(os.getpid())))
+
+
+def _seconds_of(pids: Iterable[int]) -> dict[tuple[int, str], float]:
     found = {}
-    for pid in (os.getpid(), *descendants_of(os.getpid())):
+    for pid in pids:
         try:
             fields = read_file(f"/proc/{pid}/stat").rpartition(")")[2].split()
         except OSError:  # it has just ended
