@@ -143,7 +143,11 @@ def test_the_status_tells_what_is_wished_and_what_the_driver_told(begun: Callabl
     told = json.loads(text)
     assert ok and told["state"] == "running" and told["relations"] == list(KNOWN)
     assert told["relation"] == "fog" and told["outcomes"] == {"HOLDS": 3} and told["clocks"] == {}
-    assert told["segments"]["test_bundles"] == 30 and told["limits"] == {"rate_hz": 0.0, "duty": 1.0}
+    assert told["segments"]["test_bundles"] == 30 and told["limits"] == {
+        "rate_hz": 0.0,
+        "duty": 1.0,
+        "duty_ms_per_s": 0.0,
+    }
 
 
 def test_relations_are_chosen_by_a_parameter(begun: Callable[..., Run]) -> None:

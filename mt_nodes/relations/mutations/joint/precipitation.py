@@ -6,7 +6,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -39,8 +38,6 @@ from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m, smallest
 CLASSES = 12
 #: Large particles take twice their cross-section out of a beam (extinction paradox: geometric limit of Mie's theory).
 _EXTINCTION_EFFICIENCY = 2.0
-#: Of clouds whose air was drawn: by which weather, noise and road, and their amplitudes, until they are changed.
-_drawn: WeakKeyDictionary[Cloud, tuple[Any, Draw, list[tuple[CloudPart, Amplitudes]]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,22 +148,14 @@ class Precipitation(PrecipitationInPictures):
         range_m, least = (np.full(count + len(beams), alone, np.float32) for alone in (np.inf, 1.0))
         unit = np.empty((3, len(range_m)), np.float32)
         unit[:, count:] = beams.unit
-        kept: list[tuple[CloudPart, Amplitudes]] = []
         for part in parts(cloud, at):
             here = slice(part.first, part.first + len(part.range_m))
             found = self.amplitudes(cloud, part, known)
-            kept.append((part, found))
             range_m[here] = part.range_m
             least[here] = found.least
             for i, column in enumerate(part.xyz):
                 np.divide(column, part.range_m, out=unit[i, here])
-        _drawn[cloud] = self, known, kept
         return range_m, unit, least
-
-    def _drawn_parts(self, cloud: Cloud, draw: Draw) -> list[tuple[CloudPart, Amplitudes]]:
-        weather, known, kept = _drawn.pop(cloud, (None, {}, []))
-        same = weather == self and known.keys() == draw.keys() & {"noise_key", "plane"}
-        return kept if same and all(np.array_equal(known[name], draw[name]) for name in known) else []
 
     def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
         """Return α × range."""

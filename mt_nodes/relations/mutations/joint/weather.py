@@ -153,9 +153,7 @@ class Weather(Reception, EachCloud):
         """Decide the fate of every beam, in blocks of some thousands, which fit the processor's cache."""
         at, own = all_returns(cloud), with_sensor(self, draw["sensor"])
         on_empty = own._on_empty(cloud, draw)  # before the columns: both together take more memory
-        drawn = own._drawn_parts(cloud, draw)
-        found = drawn or ((part, own.amplitudes(cloud, part, draw)) for part in parts(cloud, at))
-        columns = zip(*(own._fate_of(cloud, part, draw, amplitudes) for part, amplitudes in found), strict=True)
+        columns = zip(*(own._fate_of(cloud, part, draw) for part in parts(cloud, at)), strict=True)
         old_m, new_m, passing, reads, scattered, lost = map(np.concatenate, columns)
         return Fate(at, old_m, new_m, passing, reads, scattered, lost, on_empty)
 
@@ -174,13 +172,9 @@ class Weather(Reception, EachCloud):
             least[last & (weakened >= 1.0)] = np.inf
         return Amplitudes(clear, weakened, least, passing, chance)
 
-    def _drawn_parts(self, cloud: Cloud, draw: Draw) -> list[tuple[CloudPart, Amplitudes]]:
-        """Return parts and amplitudes that were found as the air was drawn, once; empty: they were not."""
-        return []
-
-    def _fate_of(self, cloud: Cloud, part: CloudPart, draw: Draw, found: Amplitudes) -> tuple[npt.NDArray[Any], ...]:
+    def _fate_of(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
         """Return the columns (k,) of a fate for a part of the returns."""
-        range_m = part.range_m
+        range_m, found = part.range_m, self.amplitudes(cloud, part, draw)
         echo_m, echo = self.echoes(cloud, part, draw, found)
         scattered = echo > 0.0
         lost = (found.weakened < 1.0) & ~scattered
