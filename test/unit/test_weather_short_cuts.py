@@ -15,7 +15,7 @@ from scipy import special
 
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.relations.mutations.base import Draw, Followup
-from mt_nodes.relations.mutations.joint import air_in_pictures, echo_proof, precipitation, weather
+from mt_nodes.relations.mutations.joint import air_in_pictures, echo_proof, weather
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import Fog
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
 from mt_nodes.relations.mutations.joint.weather import Weather
