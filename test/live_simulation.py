@@ -91,6 +91,7 @@ class Simulation:
     stack: dict[str, Any] = field(default_factory=lambda: {"callable": "no:thing"})
     workers: Any = None
     over_duty: Callable[[float], str] = lambda most_ms_per_s: ""
+    refusal: Callable[[], str] = str
 
     def __post_init__(self) -> None:
         self.time.now_s = BEGAN_S
@@ -106,7 +107,9 @@ class Simulation:
         self.commands = Commands(self.run.request, [r.id for r in self.relations.relations])
         self.driver = LiveDriver(
             *(self.run, self.arms, self.recorder, self.commands),  # type: ignore[arg-type]
-            LiveSurroundings(missed_inputs=self.missed, presence=self.presence, over_duty=self.over_duty),
+            LiveSurroundings(
+                missed_inputs=self.missed, presence=self.presence, over_duty=self.over_duty, refusal=self.refusal
+            ),
             workers=self.workers,
         )
 

@@ -30,7 +30,7 @@ RELATIONS = "relations"
 #: service -> what it does; the documentation's table is made from this.
 SERVICES = {
     "start": "begin to test, or go on",
-    "pause": "test nothing; our instances get the source, so that they stay in step",
+    "pause": "test nothing; an instance that remembers gets the source, to stay in step",
     "stop": "end the run: what is on its way is judged, then the summary is written",
     "status": "tell as JSON what the run does, its relations, parameters, outcomes so far and clock offsets",
 }

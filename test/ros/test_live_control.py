@@ -107,7 +107,7 @@ def test_start_pause_stop_and_the_life_cycle_say_the_same(begun: Callable[..., R
     assert (run.cycle_state, run.state) == ("active", RunState.RUNNING)
     assert run.do("start") == (True, "testing")
     ok, text = run.do("pause")
-    assert ok and text.startswith("paused: our instances get the source")
+    assert ok and text.startswith("paused: an instance that remembers gets the source")
     assert (run.cycle_state, run.state) == ("inactive", RunState.PAUSED)
     assert run.cycle(Transition.TRANSITION_ACTIVATE) and run.state is RunState.RUNNING
     assert run.cycle(Transition.TRANSITION_DEACTIVATE) and run.state is RunState.PAUSED

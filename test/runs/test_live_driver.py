@@ -192,6 +192,34 @@ def test_paused_the_shadow_gets_the_source_and_settles_when_it_goes_on(time: Vir
     assert {v.outcome.value for v in after} == {"SETTLING"}
 
 
+@pytest.mark.parametrize(("stateless", "state"), [(True, "refused"), (True, "paused"), (False, "refused")])
+def test_while_nothing_is_tested_only_an_instance_that_remembers_is_at_work(
+    time: VirtualTime, stateless: bool, state: str
+) -> None:
+    """Otherwise the live stack could not recover from what our instance takes, and tests would never go on."""
+    refused = [False]
+    live = Simulation(
+        time,
+        stateless=stateless,
+        config={"segments": Segments(settle_bundles=3, test_bundles=99)},
+        refusal=lambda: "the live stack suffers" if refused[0] else "",
+    )
+    rows = drive(40)
+    live.play(arriving(rows[:8]), 0.8)
+    refused[0] = state == "refused"
+    if state == "paused":
+        live.commands.pause()
+    live.play(arriving(rows[8:16], 0.8), 1.6)
+    refused[0] = False
+    live.commands.start()
+    kept = live.play(arriving(rows[16:], 1.6))
+    skipped = {v.pair.bundle for v in kept.lines.values() if v.outcome.value == "SKIPPED"}
+    sent = {one.bundle.index for one in live.arms[1].sent}
+    assert len(skipped) >= 7 and skipped <= set(range(6, 17))
+    assert skipped.isdisjoint(sent) if stateless else skipped <= sent
+    assert set(range(17, 40)) <= sent and live.driver.status["tested"] >= 20
+
+
 def test_nothing_is_owed_before_the_run_was_begun(time: VirtualTime) -> None:
     live = Simulation(time, config={"autostart": False})
     rows = drive(12)

@@ -89,8 +89,8 @@ class Commands:
         return self._go(RunState.RUNNING, "testing")
 
     def pause(self) -> Reply:
-        """Test nothing until told to go on: our instances get the source, so that they stay in step."""
-        return self._go(RunState.PAUSED, "paused: our instances get the source; `mt live start` goes on")
+        """Test nothing until told to go on: an instance that remembers gets the source, to stay in step."""
+        return self._go(RunState.PAUSED, "paused: an instance that remembers gets the source; `mt live start` goes on")
 
     def stop(self) -> Reply:
         """End the run in good order: the summary is written."""

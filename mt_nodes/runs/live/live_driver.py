@@ -203,7 +203,7 @@ class LiveDriver:
         if instant.wrong:
             self._end(instant, Outcome.ERROR, f"cannot be read: {instant.wrong}")
         elif reason := self._reason_to_skip(instant, busy):
-            self._feeding.leave_out(instant)
+            self._spare(instant)
             self._end(instant, Outcome.SKIPPED, reason)
             return
         elif instant.turn.phase is Phase.SETTLING:
@@ -229,13 +229,18 @@ class LiveDriver:
             return f"over budget: {MOST_UNANSWERED} instants await answers; lower deadline_s in the stack file"
         return None
 
+    def _spare(self, instant: Instant) -> None:
+        """Do not send an instant that is not tested to our instances, unless they remember: those stay in step."""
+        if not self._remembers:
+            self._feeding.withhold(instant)
+
     def _test(self, instant: Instant, turn: Turn) -> None:
         over_duty = self._surroundings.over_duty(self._wishes.limits.duty_ms_per_s)
         if reason := over_duty or self._maker.refuses(instant.arrived_s):
             self._maker.begin(instant, turn)
             self._end(instant, Outcome.SKIPPED, reason)
-            if over_duty and not self._remembers:  # one that remembers gets the source, to stay in step
-                self._feeding.withhold(instant)
+            if over_duty:
+                self._spare(instant)
             return
         # Counted whatever the result: a turn without any follow-up must end, too.
         self._rotation.tested()
