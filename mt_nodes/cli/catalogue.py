@@ -6,12 +6,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mt_nodes.base import plugins, resources
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import describe, plain
+from mt_nodes.base.plugin_sources import shipped_rows
 
 Row = dict[str, Any]
 
@@ -27,6 +28,16 @@ class _Kind:
 def rows(kind: str) -> list[Row]:
     """Return one object for each thing of a kind, sorted by name. Raises UsageError: there is no such kind."""
     return [row(kind, name) for name in names(kind)]
+
+
+def brief_rows(kind: str, keys: Sequence[str]) -> list[Row]:
+    """Return name, summary and ``keys`` of each thing of a kind; may have more. Raises UsageError: no such kind.
+
+    Of shipped plugins they are read from the source.
+    """
+    if kind in plugins.KINDS and kind != "adapters" and plugins.only_shipped():
+        return [{key: plain(value) for key, value in row.items()} for row in shipped_rows(kind, keys)]
+    return rows(kind)
 
 
 def names(kind: str) -> list[str]:
