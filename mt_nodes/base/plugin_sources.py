@@ -35,7 +35,8 @@ class _Source:
 def shipped_rows(kind: str, keys: Sequence[str]) -> list[dict[str, Any]]:
     """Return name, summary and the class attributes ``keys`` of every shipped plugin of a kind, sorted by name.
 
-    An attribute that is not written as a literal is read from the imported class; one that there is not is left out.
+    An attribute that is neither a literal nor a constant of its module is read from the imported class; one that there
+    is not is left out.
     """
     base_path, package = plugins.KINDS[kind]
     base = base_path.partition(":")[2]
@@ -93,11 +94,15 @@ def _summary(line: Sequence[_Source]) -> str:
 
 def _values(line: Sequence[_Source], keys: Sequence[str]) -> dict[str, Any]:
     owners = {key: next((one for one in line if key in one.members), None) for key in keys}
-    return {key: _value(line[0], owner.members[key], key) for key, owner in owners.items() if owner is not None}
+    return {key: _value(line[0], owner, key) for key, owner in owners.items() if owner is not None}
 
 
-def _value(cls: _Source, written: str, key: str) -> Any:
+def _value(cls: _Source, owner: _Source, key: str) -> Any:
+    written = owner.members[key]
+    if written.isidentifier():  # a constant of its module
+        constant = re.search(rf"^{written} = (.*)$", plugins.source(owner.module), re.MULTILINE)
+        written = constant[1] if constant else written
     try:
-        return ast.literal_eval(written.partition("  #")[0])
+        return ast.literal_eval(written)
     except (SyntaxError, ValueError):
         return getattr(plugins.load(f"{cls.module}:{cls.name}"), key)
