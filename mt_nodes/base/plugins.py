@@ -89,9 +89,12 @@ def get(kind: str, name: str) -> type | None:
     Without other sources of plugins than the package, only the module that defines the class is imported: importing all
     takes half a second.
     """
-    if not _directories and not _points():
-        return _shipped(kind, name)
-    return catalogue(kind).get(name)
+    return _shipped(kind, name) if only_shipped() else catalogue(kind).get(name)
+
+
+def only_shipped() -> bool:
+    """Return whether there are no other sources of plugins than the package."""
+    return not _directories and not _points()
 
 
 @lru_cache

@@ -6,12 +6,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from mt_nodes.base import plugins, resources
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import describe, plain
+from mt_nodes.base.plugin_sources import shipped_rows
 
 Row = dict[str, Any]
 
@@ -27,6 +28,20 @@ class _Kind:
 def rows(kind: str) -> list[Row]:
     """Return one object for each thing of a kind, sorted by name. Raises UsageError: there is no such kind."""
     return [row(kind, name) for name in names(kind)]
+
+
+def brief_rows(kind: str, keys: Sequence[str]) -> list[Row]:
+    """Return name, summary and ``keys`` of each thing of a kind; may have more. Raises UsageError: no such kind.
+
+    Of shipped plugins they are read from the source.
+    """
+    if kind in plugins.KINDS and kind != "adapters" and plugins.only_shipped():
+        return [{key: plain(value) for key, value in row.items()} for row in shipped_rows(kind, keys)]
+    if kind == "manipulations" and plugins.only_shipped():
+        return list(_brief_manipulations())
+    if kind == "experiments":
+        return [_brief_experiment(name) for name in names(kind)]
+    return rows(kind)
 
 
 def names(kind: str) -> list[str]:
@@ -148,6 +163,15 @@ def _manipulation_row(name: str) -> Row:
     return find_manipulation(name).as_plain()
 
 
+def _brief_manipulations() -> Iterator[Row]:
+    from mt_nodes.relations.manipulations import manipulations
+
+    sensors = {row["name"]: row["sensors"] for row in shipped_rows("mutations", ("sensors",))}
+    for name, one in sorted(manipulations().items()):
+        changed = dict.fromkeys(sensor for mutation, _ in one.mutate for sensor in sensors[mutation])
+        yield {"name": name, "summary": one.summary, "sensors": list(changed)}
+
+
 def _manipulations() -> Iterable[str]:
     from mt_nodes.relations.manipulations import manipulations
 
@@ -155,9 +179,14 @@ def _manipulations() -> Iterable[str]:
 
 
 def _experiment_row(name: str) -> Row:
+    return {**_brief_experiment(name), **_EXPERIMENT_DETAILS[name]()}
+
+
+def _brief_experiment(name: str) -> Row:
     from mt_nodes.cli.experiment_command import VERBS
 
-    return {"name": name, "summary": VERBS[name][1], **_EXPERIMENT_DETAILS[name]()}
+    shipped = resources.shipped("experiments") if name == "noise-outside-roi" else {}
+    return {"name": name, "summary": VERBS[name][1], "configs": {one: _comment(path) for one, path in shipped.items()}}
 
 
 def _experiments() -> Iterable[str]:
@@ -169,22 +198,21 @@ def _experiments() -> Iterable[str]:
 def _noise_details() -> Row:
     from mt_nodes.report import published_tables
 
-    configs = {config: _comment(path) for config, path in resources.shipped("experiments").items()}
     published = {
         n: dict(zip(published_tables.SIGNS, pairs, strict=True)) for n, pairs in published_tables.PUBLISHED.items()
     }
-    return {"configs": configs, "published": published}
+    return {"published": published}
 
 
 def _automt_details() -> Row:
     from mt_nodes.rules.published_figures import published
 
     figures = published()
-    return {"configs": {}, "published": {"validation": figures.validation, "violation": figures.violation}}
+    return {"published": {"validation": figures.validation, "violation": figures.violation}}
 
 
 def _moral_details() -> Row:
-    return {"configs": {}, "principles": list(resources.shipped("principles"))}
+    return {"principles": list(resources.shipped("principles"))}
 
 
 def _routes_details() -> Row:
@@ -192,7 +220,7 @@ def _routes_details() -> Row:
     from mt_nodes.runs.routes.route_relations import RELATIONS
 
     relations = [{"name": r.name, "kind": r.kind, "because": r.because} for r in RELATIONS]
-    return {"configs": {}, "relations": relations, "faults": list(FAULTS)}
+    return {"relations": relations, "faults": list(FAULTS)}
 
 
 _EXPERIMENT_DETAILS: dict[str, Callable[[], Row]] = {

@@ -8,17 +8,15 @@ plugins, because people wait for them at every press of the tabulator.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from mt_nodes.base import plugins, resources
+from mt_nodes.base import resources
+from mt_nodes.base.plugin_sources import shipped_rows
 
 Names = Callable[[], Iterable[str]]
 #: What ``argcomplete`` sets for a command that it calls; without all of these a line is carried out.
 _SET = ("_ARGCOMPLETE", "COMP_LINE", "COMP_POINT")
-_CLASS = re.compile(r"^class (\w+)\(([^)]*)\):", re.MULTILINE)
-_GUARANTEE = re.compile(r'^class (\w+)[^\n]*:\n    r?"""(?:(?!""").)*Guaranteed:', re.MULTILINE | re.DOTALL)
 
 
 def is_asked_for(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
@@ -76,24 +74,13 @@ def relation_words() -> list[str]:
 
 
 def mutation_names() -> list[str]:
-    """Return the names of the mutations that ship, read from the sources: each docstring says what is guaranteed."""
-    package = plugins.KINDS["mutations"][1]
-    sources = (plugins.source(info.name) for info in plugins.modules(package))
-    return sorted(plugins.snake_case(found[1]) for source in sources for found in _GUARANTEE.finditer(source))
+    """Return the names of the mutations that ship."""
+    return [row["name"] for row in shipped_rows("mutations", ())]
 
 
 def fault_names() -> list[str]:
-    """Return the names of the faults that ship, read from the sources: classes that others derive from are none."""
-    package = plugins.KINDS["faults"][1]
-    sources = (plugins.source(info.name) for info in plugins.modules(package))
-    found = (match for source in sources for match in _CLASS.finditer(source))
-    bases = {match[1]: re.findall(r"\w+", match[2]) for match in found}
-    derived_from = {name for names in bases.values() for name in names}
-
-    def is_fault(name: str) -> bool:
-        return name == "Fault" or any(map(is_fault, bases.get(name, ())))
-
-    return sorted(plugins.snake_case(name) for name in bases if is_fault(name) and name not in derived_from)
+    """Return the names of the faults that ship."""
+    return [row["name"] for row in shipped_rows("faults", ())]
 
 
 def _shipped(folder: str, suffix: str = ".yaml") -> list[str]:

@@ -77,7 +77,7 @@ def _print_kinds(*, as_json: bool) -> int:
 def _rows(args: argparse.Namespace) -> list[Row]:
     """Return the rows; of relations only what is printed, and those of rules only if they are asked for."""
     if args.kind != "relations":
-        return catalogue.rows(args.kind)
+        return catalogue.brief_rows(args.kind, COLUMNS.get(args.kind, ()))
     rows = list(relation_rows())
     with_rules = args.all or any(word.startswith(("rule", "RULE")) for word in args.filter)
     if with_rules:
