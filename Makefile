@@ -28,9 +28,9 @@ check: style ## Set up, then check format, style, rooms and types, and run the t
 	wait $$!; types=$$?; cat .venv/types.log; exit $$((tests || types))
 
 test: .venv/test.stamp ## Set up, then run every check and test but the long ones; JOBS=… at a time, or those that ARGS says one after the other
-	@# Types take one processor for a minute; the tests are compiled meanwhile, once and not by each worker, and run.
+	@# Types take one processor for a minute; new tests are compiled meanwhile, once and not by each worker, and all run.
 	@$(MAKE) --no-print-directory types > .venv/types.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -q --collect-only > /dev/null & compiled=$$!; \
+	$(MAKE) --no-print-directory -s .venv/compiled.stamp & compiled=$$!; \
 	status=0; $(MAKE) --no-print-directory style || status=$$?; wait $$compiled; \
 	[ $$status != 0 ] || $(MAKE) --no-print-directory tests || status=$$?; \
 	wait $$types || status=$$?; cat .venv/types.log; exit $$status
@@ -108,6 +108,10 @@ dist: .venv/demo.stamp ## Build sdist and wheel, check them, install the wheel i
 clean: ## Remove what was made here, .venv too
 	rm -rf .venv build dist install log site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/compiled.stamp: .venv/test.stamp $(wildcard test/*.py test/*/*.py)
+	@$(BIN)/python -m pytest -q --collect-only > /dev/null
+	@touch $@
 
 .venv/demo.stamp: $(PINNED)
 	scripts/setup.sh

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 import test_radar_matrix as of_radars
+from found_once import obstacles_found_once
 from started_arms import arm_here
 
 from mt_nodes.base import plugins, resources
@@ -207,6 +208,12 @@ def forgotten() -> Iterator[None]:
     """A gigabyte of clouds is not kept for the files that come after."""
     yield
     MadeOnce.made.clear()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered() -> Iterator[None]:
+    with obstacles_found_once():
+        yield
 
 
 #: A relation by its name: thousands of times the same.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import pytest
+from found_once import people_found_once
 from started_arms import arm_here
 
 from mt_nodes.base import plugins
@@ -176,6 +177,12 @@ class Kept:
             self.table.setdefault((v.pair.judged_for, v.pair.relation), Counter())[v.outcome.value] += 1
             self.reasons.append(f"{v.pair} {v.outcome.value} {v.judgement.reason}")
         return verdicts
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered() -> Iterator[None]:
+    with people_found_once():
+        yield
 
 
 @cache

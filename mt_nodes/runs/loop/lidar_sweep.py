@@ -13,7 +13,7 @@ from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.runs.loop.world_weather import WorldWeather
 from mt_nodes.world.drive.ground import PAINT
 from mt_nodes.world.drive.scenery import Scenery
-from mt_nodes.world.drive.solids import Singles, Solids, rays_of
+from mt_nodes.world.drive.solids import Rows, Singles, Solids, rays_of
 from mt_nodes.world.scene.lidar import LidarModel
 from mt_nodes.world.scene.raycast import returns_of
 
@@ -50,7 +50,7 @@ class Sweep:
             reflectivity[rows], on_ground[rows] = self.moving.reflectivity[at], False
         cosine = np.abs(np.einsum("ij,ij->i", normal, rays[:, 3:])).astype(np.float64)
         ground = np.flatnonzero(on_ground & (range_m < 1.5 * self.lidar.range_max_m))
-        reflectivity[ground] = self._of_ground(rays[ground], range_m[ground], cosine[ground], reflectivity[ground])
+        reflectivity[ground] = self._of_ground(rays, ground, range_m[ground], cosine[ground], reflectivity[ground])
         return returns_of(range_m, reflectivity * cosine, self.lidar, rng)
 
     def _rays(self) -> Singles:
@@ -78,9 +78,10 @@ class Sweep:
         beams = np.arange(len(self.lidar.elevations_rad))
         return np.asarray((np.flatnonzero(columns)[:, None] * len(beams) + beams).reshape(-1))
 
-    def _of_ground(self, rays: Singles, range_m: Floats, cosine: Floats, reflectivity: Floats) -> Floats:
-        """Return the reflectivity (n,) of the ground with what is painted on it, wet or dry."""
-        places = rays[:, :2] + rays[:, 3:5] * range_m.astype(np.float32)[:, None]
-        x, y = (places + self.scenery.shift_m.astype(np.float32)).T
+    def _of_ground(self, rays: Singles, rows: Rows, range_m: Floats, cosine: Floats, reflectivity: Floats) -> Floats:
+        """Return the reflectivity (n,) of the ground that rows of rays hit, with what is painted on it, wet or dry."""
+        along_m, shift_m = range_m.astype(np.float32), self.scenery.shift_m.astype(np.float32)
+        # Column by column: NumPy takes several times as long over rows of two.
+        x, y = (rays[:, i].take(rows) + rays[:, 3 + i].take(rows) * along_m + shift_m[i] for i in range(2))
         bare = reflectivity + self.scenery.ground.painted(x, y) * (PAINT - reflectivity)
         return np.asarray(bare * self.weather.wetted(cosine, bare))

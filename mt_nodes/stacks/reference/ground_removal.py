@@ -13,7 +13,7 @@ CELL_MM = 1000
 SUPPORT = 3
 REACH_CELLS = 3
 SLOPE_MM = 100.0
-_Z_SPAN = 1 << 21
+_Z_BITS = 21
 
 
 def plausible_mm(xyz_mm: Ints) -> Floats:
@@ -59,14 +59,15 @@ def _lowest_around(values: Floats) -> Floats:
 def _third_lowest(address: Ints, z_mm: Ints, cells: int, plausible: Floats) -> Floats:
     """Return the third-lowest plausible z (cells,) of each cell; infinite where unknown."""
     usable = z_mm >= -plausible
-    order = np.sort(address[usable] * _Z_SPAN + (z_mm[usable] + _Z_SPAN // 2))
-    occupant, z = order // _Z_SPAN, order % _Z_SPAN - _Z_SPAN // 2
+    half = 1 << (_Z_BITS - 1)
+    order = np.sort((address[usable] << _Z_BITS) + (z_mm[usable] + half))
+    occupant = order >> _Z_BITS
     third = np.flatnonzero(np.diff(occupant, prepend=-1)) + SUPPORT - 1
     third = third[third < len(order)]
     third = third[occupant[third] == occupant[third - SUPPORT + 1]]
     limit = np.zeros(cells)
     limit[address] = plausible
     low = np.full(cells, np.inf)
-    low[occupant[third]] = z[third]
+    low[occupant[third]] = (order[third] & ((1 << _Z_BITS) - 1)) - half
     low[low > limit] = np.inf
     return low

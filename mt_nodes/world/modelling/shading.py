@@ -107,14 +107,17 @@ def irradiance(
     Rays go out into directions spread by the cosine law around each normal, the same ones for every run. Of what hides
     the sky, or the ground, a share comes back by reflection (assumed: 0.25). Ground near the object lies in its shade.
     """
-    along = np.einsum("dk,vkj->vdj", _cosine_directions(directions), _frames(normals))
-    rays = np.empty((*along.shape[:2], 6), np.float32)
+    rays = np.empty((len(vertices_m), directions, 6), np.float32)
     rays[..., :3] = (vertices_m + _OFF_M * normals)[:, None]
-    rays[..., 3:] = along
+    steps, frames = _cosine_directions(directions), _frames(normals)
+    for axis in range(3):  # a quarter of the time of np.einsum, with the same sums
+        x, y, z = (np.multiply.outer(frames[:, k, axis], steps[:, k]) for k in range(3))
+        rays[..., 3 + axis] = x + y + z
+    up = np.ascontiguousarray(rays[..., 5])
     hidden = scene.test_occlusions(tensor(rays.reshape(-1, 6)), 0.0, _REACH_M, nthreads=1).numpy()
-    clear = np.where(hidden.reshape(along.shape[:2]), np.float32(_BACK), np.float32(1.0))
-    down = along[..., 2] < 0.0
-    reach_m = np.maximum(vertices_m[:, 2:], 0.0) / np.maximum(-along[..., 2], 1e-3)
+    clear = np.where(hidden.reshape(up.shape), np.float32(_BACK), np.float32(1.0))
+    down = up < 0.0
+    reach_m = np.maximum(vertices_m[:, 2:], 0.0) / np.maximum(-up, 1e-3)
     lit = np.clip(reach_m / _SHADE_M, 0.25, 1.0)
     sky = np.where(down, 0.0, clear).mean(axis=1)
     ground = np.where(down, clear * lit, 0.0).mean(axis=1)

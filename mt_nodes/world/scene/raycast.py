@@ -44,16 +44,16 @@ def returns_of(
     ``range_m``: (N,) along each of the LiDAR's directions, infinite without a hit. ``brightness``: (N,) reflectivity
     times cosine of incidence there.
     """
-    hit = np.isfinite(range_m)
     noisy = range_m + rng.normal(0.0, lidar.range_sigma_m, len(range_m))
-    detected = (
-        hit & (noisy >= lidar.range_min_m) & (noisy <= lidar.range_max_m) & (rng.random(len(range_m)) >= lidar.dropout)
-    )
-    detected[hit] &= brightness[hit] >= lidar.sensitivity * (range_m[hit] / lidar.range_max_m) ** 2
-    points = np.empty(int(detected.sum()), dtype=VELODYNE_LAYOUT)
-    points["x"], points["y"], points["z"] = (lidar.directions[detected] * noisy[detected, None]).T
-    points["intensity"] = np.round(INTENSITY_FULL_SCALE * brightness[detected])
-    points["ring"], points["time"] = lidar.rings[detected], lidar.times_s[detected]
+    kept = rng.random(len(range_m)) >= lidar.dropout
+    rows = np.flatnonzero(np.isfinite(range_m) & (noisy >= lidar.range_min_m) & (noisy <= lidar.range_max_m) & kept)
+    least = lidar.sensitivity * (range_m.take(rows) / lidar.range_max_m) ** 2
+    rows = rows[brightness.take(rows) >= least]
+    points, noisy = np.empty(len(rows), dtype=VELODYNE_LAYOUT), noisy.take(rows)
+    for axis, name in enumerate("xyz"):  # column by column: NumPy takes several times as long over rows of three
+        points[name] = lidar.directions[:, axis].take(rows) * noisy
+    points["intensity"] = np.round(INTENSITY_FULL_SCALE * brightness.take(rows))
+    points["ring"], points["time"] = lidar.rings.take(rows), lidar.times_s.take(rows)
     return points
 
 
