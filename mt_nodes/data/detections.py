@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.output_traits import OTHERS
-
-Floats = npt.NDArray[np.float64]
 
 
 def _renamed(label: npt.NDArray[np.str_], classes: Mapping[str, str]) -> npt.NDArray[np.str_]:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.data.outputs import ImageBoxes
 
-Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.radar import Radar
-
-Floats = npt.NDArray[np.float64]
 
 #: Pairs of detections that are tried, and how far a range rate may be from that of a standing target.
 _TRIES, _TOLERANCE_MPS = 100, 0.3

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.data.association import footprints
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.ground_truth import LEAST_POINTS, GroundTruth, points_in
@@ -35,7 +36,6 @@ from mt_nodes.relations.checks.obstacle_checks import (
 from mt_nodes.relations.checks.obstacles import Comparison, ObstacleCheck
 from mt_nodes.relations.relation import Relation
 
-Mask = npt.NDArray[np.bool_]
 #: What a violated pair comes to, and one that holds; and either, where the labels cannot tell.
 FOLLOWUP_WRONG, FOLLOWUP_RIGHT = "followup_wrong", "followup_right"
 BOTH_WRONG, NOT_BOTH_WRONG = "both_wrong", "not_both_wrong"

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.perception import FreeSpace
 
-Floats = npt.NDArray[np.float64]
 #: Cells count as occupied from here on, as for map_server of nav2.
 _OCCUPIED_PERCENT = 65
 #: Half the sides of a unit cell, corner by corner.

@@ -17,13 +17,14 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import describe, plain
 from mt_nodes.base.plugins import name_of
 from mt_nodes.data.regions import Region
 from mt_nodes.report.image_picture import changed_pictures, clouds_differ, draw_pictures, height_in
 from mt_nodes.report.picture_colours import BLACK, BLUE, GREEN, PURPLE, VERMILLION
-from mt_nodes.report.pictures.before_after import BeforeAfter, Floats, before_after
+from mt_nodes.report.pictures.before_after import BeforeAfter, before_after
 from mt_nodes.report.pictures.frame_inspection import MutatedFrame
 from mt_nodes.report.send_times import draw_times
 

@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats
+
 #: Returns vectors (n, d) of n texts; zeros for a text without known words.
 Fitted = Callable[[Sequence[str]], Floats]
 #: Fits to all texts of a store.

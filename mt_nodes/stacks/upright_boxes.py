@@ -6,9 +6,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.stacks.reference.cluster_boxes import rectangles
-
-Floats = npt.NDArray[np.float64]
 
 
 def boxes_around(points_m: Floats, group: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:

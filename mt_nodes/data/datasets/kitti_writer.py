@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.directories import write_whole
 from mt_nodes.data.datasets.kitti_calibration import KittiCalibration
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.projected_boxes import projected_boxes
 from mt_nodes.data.transforms import move
 
-Floats = npt.NDArray[np.float64]
 #: From the LiDAR's axes (x ahead, y left, z up) to those of a camera that looks ahead (x right, y down, z ahead).
 AHEAD = np.array([[0.0, -1.0, 0.0, 0.0], [0.0, 0.0, -1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 #: Width and height of KITTI's pictures, and of a frame without one.

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.messages import Points
 from mt_nodes.data.transforms import inverse
 
-Floats = npt.NDArray[np.float64]
 _POINT = np.dtype(
     [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4"), ("elongation", "<f4"), ("ring", "<u2")]
 )

@@ -12,11 +12,10 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.spatial import cKDTree
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 #: Step between places of a lane.
 STEP_M = 3.0
 #: A lane leads into another one that begins this near its end, and not more than this aside of its direction.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from mt_nodes.base.arrays import Mask, Rows
+
 Points = npt.NDArray[Any]
 
 #: Fields with the number of a laser, and with the time of a firing.

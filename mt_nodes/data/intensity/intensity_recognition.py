@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.intensity.echo_fields import AMBIENT_NAMES, EchoField, EchoFields, echo_names
 from mt_nodes.data.intensity.intensity_conventions import CONVENTIONS, STREET_P90, IntensityConvention, convention
 
 Points = npt.NDArray[Any]
-Singles = npt.NDArray[np.float32]
 
 #: Returns that are looked at, at most, spread evenly over the cloud.
 _SAMPLE = 20_000

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from mt_nodes.base.arrays import Mask, Rows
+
 Bytes = npt.NDArray[Any]
 """(N,) opaque items of some bytes each."""
 _NONE = np.empty(0, dtype=np.int64)

@@ -10,11 +10,11 @@ from typing import ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.output_traits import DEFAULT_THRESHOLDS, OutputTraits, Thresholds
 from mt_nodes.relations.checks.base import Check
 
-Floats = npt.NDArray[np.float64]
 _NAMED = 3
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -23,7 +24,6 @@ from mt_nodes.relations.checks.base import at_least, nothing_to_judge
 from mt_nodes.relations.checks.boxes import IN_DOUBT, hidden, image_of, whole
 from mt_nodes.relations.checks.scored_check import ScoredCheck
 
-Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 #: State of a light of which the stack says that it cannot tell.
 UNKNOWN = "unknown"

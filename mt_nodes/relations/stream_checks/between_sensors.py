@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.image_boxes import iou
 from mt_nodes.data.messages import Bundle
@@ -28,7 +29,6 @@ from mt_nodes.relations.stream_checks.base import (
 )
 from mt_nodes.relations.stream_checks.scene_facts import CalibratedCamera, camera_of, hidden_share, in_ego_frame
 
-Floats = npt.NDArray[np.float64]
 #: A disagreement about boxes that overlap so much is the same as in the instant before; about obstacles, so near.
 _SAME_IOU, _SAME_M = 0.3, 2.5
 _DEPTHS = 24

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.association import moved
 from mt_nodes.data.messages import Bundle, CameraInfo
@@ -16,7 +17,6 @@ from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, UnknownTransform, move
 from mt_nodes.relations.stream_checks.base import WatchedInstant
 
-Floats = npt.NDArray[np.float64]
 #: Returns so near to the ground are not counted as an object's.
 _ABOVE_GROUND_M, _AROUND_M = 0.25, 0.2
 _CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))

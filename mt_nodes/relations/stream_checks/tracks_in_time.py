@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.ego.ego_motion import EgoMotion
 from mt_nodes.data.messages import Bundle
@@ -26,7 +27,6 @@ from mt_nodes.relations.stream_checks.base import (
 )
 from mt_nodes.relations.stream_checks.scene_facts import returns_in, tracks_of
 
-Floats = npt.NDArray[np.float64]
 _EPSILON_NS = 1_000_000
 
 

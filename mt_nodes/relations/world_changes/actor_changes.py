@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
@@ -110,7 +111,6 @@ def _lane(setting: Setting) -> Lane:
 _TRIED = 2000
 #: Gap between two of them.
 _GAP_M = 0.5
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

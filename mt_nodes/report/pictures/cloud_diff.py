@@ -13,9 +13,7 @@ import numpy.typing as npt
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats, Rows
 
 #: Returns farther apart than this, seen from the sensor, are different ones.
 _SAME_BEAM_RAD = np.radians(0.05)

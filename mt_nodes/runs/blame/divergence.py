@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.data.detections import Detections
 from mt_nodes.runs.blame.protection import Protection
-
-Floats = npt.NDArray[np.float64]
 
 #: What is nearer than that is the same (assumed): points, a tenth of the range noise of a LiDAR of 2 cm.
 SAME_POINT_M = 0.002

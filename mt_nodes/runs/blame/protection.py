@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.data.regions import Region
 from mt_nodes.data.transforms import EGO_FRAME, TransformTree, UnknownTransform, move
 
 if TYPE_CHECKING:
     from mt_nodes.data.detections import Detections
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 #: A point of an output within this of a changed point of the input may be that point (assumed).
 _OWN_M = 0.05

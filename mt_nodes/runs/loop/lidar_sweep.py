@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.messages import Points
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.runs.loop.world_weather import WorldWeather
 from mt_nodes.world.drive.ground import PAINT
 from mt_nodes.world.drive.scenery import Scenery
-from mt_nodes.world.drive.solids import Singles, Solids, rays_of
+from mt_nodes.world.drive.solids import Solids, rays_of
 from mt_nodes.world.scene.lidar import LidarModel
 from mt_nodes.world.scene.raycast import returns_of
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.messages import Points
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.world.drive.scenery import GROUND, HOUSES, Scenery
 from mt_nodes.world.drive.solids import Solids, rays_of
 from mt_nodes.world.scene.radar_model import GROUND_M0, HOUSE_M0, POLE_M0, RadarModel, backscatter, detect
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

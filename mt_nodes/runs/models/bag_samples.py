@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.bags.recording import RecordingReader, open_recording
@@ -20,7 +21,7 @@ from mt_nodes.data.field_paths import FieldPath
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.outputs import Control
 from mt_nodes.relations.checks.controls import steering_rad
-from mt_nodes.runs.models.samples import Floats, PictureSample, refuse_other_unit
+from mt_nodes.runs.models.samples import PictureSample, refuse_other_unit
 
 SPEED, STEERING, YAW_RATE = "speed_mps", "steering_rad", "yaw_rate_radps"
 #: Message type -> where it has what.

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Cloud
@@ -20,8 +21,6 @@ from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
 from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION, cast, returns_of
-
-Floats = npt.NDArray[np.float64]
 
 #: Ground, houses and plants.
 BACKGROUND, NOT_TOLD = -1, -2

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.runs.models.preprocessing import Bytes
-from mt_nodes.runs.models.samples import Floats, Indices
+from mt_nodes.runs.models.samples import Indices
 
 #: A quantity that hardly varies is not blown up: metres per second, radians.
 _LEAST_SPREAD = (0.1, 0.01)

@@ -14,14 +14,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Singles
 from mt_nodes.runs.models.labelled_streets import StreetObject
 from mt_nodes.world.scene import paint
 from mt_nodes.world.scene.appearance import Surface, main_colour, paint_of
 from mt_nodes.world.scene.meshes import GLASS
 from mt_nodes.world.scene.objects import mesh_of
 
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 Colour = tuple[float, float, float]
 
 #: Surfaces -> linear albedos to choose from.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.network_file import Tensor, TensorPort
 from mt_nodes.base.params import param
 
 Points = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 #: With so many returns in a cell its density is 1.
 _DENSE = 64

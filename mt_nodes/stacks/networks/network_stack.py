@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.network_file import NetworkFile, load_network
 from mt_nodes.base.params import build, param
@@ -21,8 +22,6 @@ from mt_nodes.stacks.networks.cloud_decoders import CLOUD_DECODERS, Anchor
 from mt_nodes.stacks.networks.cloud_form import CloudForm
 from mt_nodes.stacks.networks.picture_decoders import PICTURE_DECODERS
 from mt_nodes.stacks.networks.picture_form import PictureForm
-
-Floats = npt.NDArray[np.float64]
 
 #: The name of a network that says how to steer.
 STEERING = "steering"

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.network_file import Tensor
 
-Floats = npt.NDArray[np.float64]
 Found = tuple[Floats, Floats, npt.NDArray[np.int64]]
 Decoder = Callable[[Mapping[str, Tensor], tuple[int, int], int], Found]
 

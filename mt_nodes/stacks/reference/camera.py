@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.image_boxes import iou
@@ -90,8 +91,6 @@ def _detector() -> Any:
     detector.setSVMDetector(cv2.HOGDescriptor.getDefaultPeopleDetector())
     return detector
 
-
-Pixels = npt.NDArray[np.uint8]
 
 _DECIMALS = 6
 #: Steps by which blue must pass twice the red, so that noise in the dark is not taken for sky.

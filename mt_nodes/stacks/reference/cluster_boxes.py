@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from mt_nodes.base.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference import cluster_boxes, clustering, ground_removal
 from mt_nodes.stacks.reference.faults.base import Points
-from mt_nodes.stacks.reference.lidar_detector import Ints, LidarDetector, in_order, millimetres
+from mt_nodes.stacks.reference.lidar_detector import LidarDetector, in_order, millimetres
 
 #: How far a cluster may stand out of the car that it is a part of.
 _SLACK_M = 0.1

@@ -16,11 +16,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import CameraInfo
 from mt_nodes.data.outputs import ImageBoxes
-
-Pixels = npt.NDArray[np.uint8]
 
 #: Ratio of the strongest channel to others that makes a lit lamp: red to both others, of bricks 1.5; yellow, of red and
 #: green, to blue; green to red. A lamp that overexposes turns orange or white from its middle and keeps a rim. Assumed,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.stacks.reference.faults.base import Fault, Points, Steps, named_faults
 
-Ints = npt.NDArray[np.int64]
 _HALF = 1 << 20
 
 

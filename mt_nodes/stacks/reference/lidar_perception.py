@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedObjects, PredictedPath
@@ -17,7 +18,6 @@ from mt_nodes.stacks.reference.faults.base import Points, named_faults
 from mt_nodes.stacks.reference.faults.perception_base import Counts, PerceptionSteps, sorted_faults
 from mt_nodes.stacks.reference.tracker import Tracker
 
-Floats = npt.NDArray[np.float64]
 _KINDS = ("lidar", "perception")
 
 

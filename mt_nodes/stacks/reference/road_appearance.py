@@ -16,11 +16,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Pixels
 from mt_nodes.data.outputs import ImageBoxes
 from mt_nodes.world.camera.model import CameraModel
-
-Floats = npt.NDArray[np.float64]
-Pixels = npt.NDArray[np.uint8]
 
 #: The part of the road that is free: metres before the camera, and to either side.
 _FREE_M = ((4.0, 9.0), 1.0)

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.outputs import Output
@@ -20,8 +21,6 @@ from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.perception_base import PerceptionSteps, sorted_faults
 from mt_nodes.stacks.reference.lane import FAR_M, NEAR_M, LaneFit
 
-Pixels = npt.NDArray[np.uint8]
-Singles = npt.NDArray[np.float32]
 _KINDS = ("camera", "perception")
 #: Ratio of the strongest channel to others in a lit lamp (red: to both others; yellow: of red and green, to blue;
 #: green: to red), at which its score is 0, and 1. Assumed, around those of the lamp detector.

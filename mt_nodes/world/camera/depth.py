@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
@@ -35,7 +36,6 @@ from mt_nodes.world.camera.relight import coarse_light
 from mt_nodes.world.camera.sky_cells import like_hit, sky_in
 from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
 
-Singles = npt.NDArray[np.float32]
 Grid = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.bool_]
 #: The least and the largest ranges (h, w) that cells may have.

@@ -22,12 +22,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.light import light_of, quantile, values_of
 from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, coarse_samples, grey, light_in, words_of
 from mt_nodes.world.camera.surroundings import Surroundings
 
-Singles = npt.NDArray[np.float32]
 #: Radius of the guided filter in cells, and the variance, in squared samples, up to which a pattern is detail: of
 #: things, and of the ground, whose grain is finer.
 _RADIUS_CELLS, _DETAIL, _GRAIN = 5, 0.003, 0.0004

@@ -10,10 +10,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.camera.behind import Scene, background_of, fill_hole
 from mt_nodes.world.camera.fill import Fill
 from mt_nodes.world.camera.silhouette import Silhouette, upsample
-from mt_nodes.world.camera.standing_object import Flags, Singles
+from mt_nodes.world.camera.standing_object import Flags
 
 #: Bounds, from the calibration in docs/removal.md: largest error in linear light, least share of the hole that real
 #: pixels fill, and range of the ratio of gradients.

@@ -14,7 +14,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats
+
 #: Red, green and blue.
 Colour = tuple[float, float, float]
 #: Rows that are mapped at a time, so that their planes fit the processor's cache.

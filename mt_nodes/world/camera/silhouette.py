@@ -15,9 +15,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.depth import DepthMap
-from mt_nodes.world.camera.standing_object import Flags, Singles, StandingObject, Window
+from mt_nodes.world.camera.standing_object import Flags, StandingObject, Window
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -10,13 +10,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.world.camera.free_space import Beams
 from mt_nodes.world.camera.model import CameraModel
 
-Singles = npt.NDArray[np.float32]
 #: Beams this close to the topmost one are at the sensor's upper limit: the surfaces that they hit may continue above.
 _TOP_BEAMS_RAD = np.radians(1.0)
 _FAR_M = 15.0

@@ -15,8 +15,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
+from mt_nodes.base.arrays import Floats, Singles
 
 #: Cells of the map of heights, its reach ahead and to each side, in metres.
 _CELL_M, _AHEAD_M, _ASIDE_M = 0.25, 35.0, 16.0

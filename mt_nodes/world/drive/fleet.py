@@ -7,12 +7,10 @@ Formulas are those of ``plant.py``; results differ only in the last bits of sine
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.scenario import Vehicle
 from mt_nodes.world.drive.trace import EGO_COLUMNS, EgoState
-
-Floats = npt.NDArray[np.float64]
 
 
 class Fleet:

@@ -9,9 +9,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.drive.ground import ROADWAY, Ground, interpolated
-
-Singles = npt.NDArray[np.float32]
 
 #: Asphalt, paving, grass; paint; snow.
 _BARE = np.array([(0.13, 0.13, 0.135), (0.24, 0.23, 0.215), (0.09, 0.13, 0.04)], np.float32)

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.camera.headlamps import WARM
 from mt_nodes.world.drive.scenario import Environment
-
-Singles = npt.NDArray[np.float32]
 
 _LATITUDE_RAD = np.pi / 4.0
 #: Elevations of the sun, in degrees, between which day turns into night: by so many stops, with increasing blue.

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.bodies import facts_of, sizes
 from mt_nodes.world.drive.event_conditions import StoryBody, StoryMoment
 from mt_nodes.world.drive.event_run import EventRun, turned_rad
@@ -23,8 +24,6 @@ from mt_nodes.world.drive.paths import Paths, stops_on_foot, stops_on_wheels
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import EGO_NAME, Scenario
 from mt_nodes.world.drive.trace import EgoState
-
-Floats = npt.NDArray[np.float64]
 
 LOOK_S = 0.1
 #: Vehicles: acceleration, gentle and hard braking, turn rate; assumed, usual for unhurried drivers.

@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Rows, Singles
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.camera.depth import DepthMap, cell_px
 from mt_nodes.world.camera.headlamps import headlamps
@@ -25,7 +26,7 @@ from mt_nodes.world.drive.lighting import Light
 from mt_nodes.world.drive.ray_colours import facing, painted, smooth_normals
 from mt_nodes.world.drive.ray_hits import BandHits, WorldImage
 from mt_nodes.world.drive.scenery import GROUND, HOUSES, Scenery
-from mt_nodes.world.drive.solids import Rows, Singles, Solids
+from mt_nodes.world.drive.solids import Solids
 from mt_nodes.world.scene.appearance import Paint
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 

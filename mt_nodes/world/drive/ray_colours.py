@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mt_nodes.world.drive.solids import Hits, Rows, Singles, Solids, turned
+from mt_nodes.base.arrays import Rows, Singles
+from mt_nodes.world.drive.solids import Hits, Solids, turned
 from mt_nodes.world.scene.appearance import Paint, Surface
 
 

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Rows, Singles
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.drive.scenery import HOUSES, Scenery
-from mt_nodes.world.drive.solids import Hits, Rows, Singles, Solids, rays_of
+from mt_nodes.world.drive.solids import Hits, Solids, rays_of
 from mt_nodes.world.drive.sparse_rays import cast_sparingly, sampled_sparsely
 from mt_nodes.world.drive.windows import windows
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
-Mask = npt.NDArray[np.bool_]
 #: Start of rays to the sun before a surface; lowest height at which shadows matter.
 _OFF_M, _BELOW_M, _LEAST_SINE = 0.03, -0.1, 1e-3
 

@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.world.drive.looks import BodyShape
 from mt_nodes.world.scene.meshes import Mesh, merged
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats
 
 EGO_COLUMNS = ("x_m", "y_m", "yaw_rad", "speed_mps", "acceleration_mps2", "steering_rad")
 ACTOR_COLUMNS = ("x_m", "y_m", "yaw_rad", "speed_mps")

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.collisions import Body, Contacts
 from mt_nodes.world.drive.friction import GRAVITY_MPS2, friction
@@ -40,7 +41,6 @@ from mt_nodes.world.drive.rollout import STEP_S, Others, driven, others, start_o
 from mt_nodes.world.drive.scenario import Scenario, Vehicle
 from mt_nodes.world.drive.scenario_checks import checked
 
-Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.intp]
 
 #: The proof uses every second instant: a car at 50 m/s moves 1 m in between, and nobody slips through.

@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
-Floats = npt.NDArray[np.float64]
 #: Near clipping plane: hulls may extend behind the camera.
 _NEAR_M = 0.05
 

@@ -12,7 +12,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Singles = npt.NDArray[np.float32]
+from mt_nodes.base.arrays import Singles
+
 Rgb = tuple[float, float, float]
 
 #: Channels of a picture: colour, share of it over the body's own, reflectance, glass, retro-reflector.

@@ -15,7 +15,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-Singles = npt.NDArray[np.float32]
+from mt_nodes.base.arrays import Singles
+
 Vector = tuple[float, float, float]
 #: Distance (…) of places (…, 3) from the surface of a part, negative inside.
 Distance = Callable[[Singles], Singles]

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.world.modelling.fields import Net
 from mt_nodes.world.scene.meshes import Mesh
-
-Singles = npt.NDArray[np.float32]
 
 #: Directions in which open sky and ground are looked for from a vertex, and how far something hides them.
 _DIRECTIONS, _REACH_M, _OFF_M = 24, 2.5, 0.012

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.scene.furniture import RETRO_REFLECTIVE, STEEL
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.meshes import GLASS, SKIN, TYRE
@@ -30,7 +31,6 @@ from mt_nodes.world.scene.palette import (
     YELLOW,
     Details,
     Rgb,
-    Singles,
     car_body,
     person,
     seated,

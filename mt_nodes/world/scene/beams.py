@@ -13,12 +13,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
 
-Ints = npt.NDArray[np.int64]
 Rings = npt.NDArray[np.int16]
-Floats = npt.NDArray[np.float64]
 Azimuths = npt.NDArray[np.float32]
 
 RING_FIELDS = ("ring", "channel")

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.world.modelling.model_variants import detailed_object, is_detailed
 from mt_nodes.world.modelling.shading import DetailedMesh, interpolated, irradiance
@@ -16,9 +17,6 @@ from mt_nodes.world.scene.appearance import Paint, Surface, paint_of
 from mt_nodes.world.scene.lamps import OFF
 from mt_nodes.world.scene.meshes import GLASS, Mesh
 from mt_nodes.world.scene.objects import mesh_of
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 _EDGE_M = 0.3
 _SMOOTH_COS = 0.5  # triangles that meet at a sharper angle keep their edge

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.scene.meshes import CHROME, GLASS, RETRO, SKIN, TYRE
-
-Floats = npt.NDArray[np.float64]
 
 _TOLERANCE = 1e-4
 #: Retro-reflectors return light within this angle (UNECE Regulation 150 measures reflex reflectors up to 20 degrees,

@@ -11,9 +11,8 @@ import numpy.typing as npt
 import shapely
 from scipy import ndimage
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
-
-Floats = npt.NDArray[np.float64]
 
 #: Distance of the outline from the returns, similar to a detector's box.
 AROUND_M = 0.35

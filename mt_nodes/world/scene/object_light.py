@@ -9,12 +9,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.scene.figures import Figure, Places
 from mt_nodes.world.scene.materials import PANE
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 #: Mean albedo of the ground that lights an object from below (assumed; asphalt to paving).
 _GROUND = 0.18

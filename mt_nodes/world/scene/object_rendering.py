@@ -14,13 +14,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.figures import Figure, Places
 from mt_nodes.world.scene.object_light import OVERCAST, ObjectLight
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 Window = tuple[slice, slice]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
@@ -25,10 +26,6 @@ from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.objects import KINDS, mesh_of
 from mt_nodes.world.scene.returns import lengths, places, returns_at, within_cone
 from mt_nodes.world.scene.silent_rays import SilentRays, silent_rays
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: The cone is this much wider than the bounding sphere, so that rounding never excludes a ray.
 _SLACK = 1.01

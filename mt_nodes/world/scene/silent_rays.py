@@ -11,13 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.beams import Beams, beams_of
 from mt_nodes.world.scene.returns import lengths, places
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: Neighbours of a ring this many azimuth steps apart have room for a ray between them.
 _GAP_STEPS = 1.6

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -24,7 +25,6 @@ from mt_nodes.world.camera.depth import cell_px
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.model import CameraModel, rectified
 
-Floats = npt.NDArray[np.float64]
 #: Stride of the grid on which the falloff is computed.
 _COARSE_PX = 8
 #: Exponent and offset of sRGB's transfer function: v + 0.055 is proportional to light^(1 / 2.4) but for the darkest.

@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -17,7 +18,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
 
-Singles = npt.NDArray[np.float32]
 #: Scale of the map of added light relative to the picture; flare has no edges.
 _COARSE = 8
 #: A light is at least this many pixels wide and high.

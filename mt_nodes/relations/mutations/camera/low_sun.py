@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -23,7 +24,6 @@ from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import coarse_light, grey
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 
-Singles = npt.NDArray[np.float32]
 #: Size of the squares of the ground map, and its extent ahead and to each side.
 _CELL_M, _AHEAD_M, _ASIDE_M = 0.15, 60.0, 30.0
 #: Lower objects cast no noticeable shadow.

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.transforms import UnknownTransform, move
@@ -21,7 +22,6 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.relations.mutations.ego_speed import RATE, EgoSpeed, speed_in
 from mt_nodes.world.camera.depth import cell_px, depth_of
 
-Floats = npt.NDArray[np.float64]
 #: Distance of the sky: it moves by rotation alone.
 _FAR_M = 1e5
 #: Speed of the vehicle in m/s where its motion is unknown (assumed: a town's limit of 50 km/h).

@@ -7,10 +7,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.images.codecs import Picture, decode, encode, lossy, spread_px
 from mt_nodes.relations.mutations.camera.each_image import View
 
-Floats = npt.NDArray[np.float64]
 _ROUNDING = 1.0
 #: A displacement that is wrong by half a pixel must be noticed: half of the effect of a whole pixel.
 _SHARE_OF_A_PIXEL = 0.5

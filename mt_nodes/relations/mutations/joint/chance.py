@@ -8,9 +8,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
+
 Words = npt.NDArray[np.uint64]
 Quarters = npt.NDArray[np.uint16]
-Singles = npt.NDArray[np.float32]
 #: Values of a quarter of a word; a probability below half of one over this never comes up.
 QUARTER_VALUES = 1 << 16
 

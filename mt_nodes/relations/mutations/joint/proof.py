@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver, all_returns
@@ -21,10 +22,8 @@ from mt_nodes.relations.mutations.joint.empty_proof import (
     proof_of_empty_beams,
 )
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
-from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, proof_on_beam, ranges_m, rounding_m
+from mt_nodes.relations.mutations.lidar.rays import At, proof_on_beam, ranges_m, rounding_m
 from mt_nodes.relations.mutations.lidar.strength_proof import off_strength
-
-Mask = npt.NDArray[np.bool_]
 
 #: Light that goes out and back through an optical depth of 1 loses 20 log10(e) dB.
 _DB_PER_DEPTH = 20.0 * np.log10(np.e)

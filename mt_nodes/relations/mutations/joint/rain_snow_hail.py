@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Rows, Singles
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -18,7 +19,6 @@ from mt_nodes.data.transforms import EGO_FRAME
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.air_in_pictures import proof_of_wetness
-from mt_nodes.relations.mutations.joint.attenuation import Singles
 from mt_nodes.relations.mutations.joint.beam_parts import CloudPart
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.level_ground import plane_of
@@ -27,7 +27,6 @@ from mt_nodes.relations.mutations.joint.scatterers import Spectrum
 from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, settled_snow
 from mt_nodes.relations.mutations.joint.wet_ground import ROAD_M, depths_by_angles, depths_of_film
 from mt_nodes.relations.mutations.lidar.each_cloud import of_cloud
-from mt_nodes.relations.mutations.lidar.rays import Rows
 from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, rain_db_per_km, weakened
 
 #: Refractive index of water at 905 nm.

@@ -14,11 +14,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
+from mt_nodes.base.arrays import Floats, Rows, Singles
+from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.echo_law import KNOTS_M, EchoLaw, amplitude_knots, of_rates
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 #: Places are integers that wrap around at the box: 2**16 per side, a resolution below half a millimetre.
 _TURN = 1 << 16

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NoEffect, NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -30,8 +31,6 @@ from mt_nodes.relations.mutations.joint.sun_visibility import in_a_picture, visi
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import (
-    Floats,
-    Rows,
     blocks,
     columns,
     ranges_m,

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import UnknownTransform
@@ -26,7 +27,6 @@ from mt_nodes.world.camera.sun_light import AUREOLE_RAD, DISC_RAD, sunshape
 from mt_nodes.world.scene.beams import beams_of
 from mt_nodes.world.scene.silent_rays import silent_rays
 
-Floats = npt.NDArray[np.float64]
 #: Edges of the rings of directions, in radians, and directions in each.
 _RINGS = (0.0, 1.6e-3, 3.2e-3, DISC_RAD, 7e-3, 11e-3, 17e-3, 27e-3, AUREOLE_RAD)
 _AROUND = 12

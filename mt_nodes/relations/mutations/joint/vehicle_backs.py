@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
-
-Floats = npt.NDArray[np.float64]
 
 _CELL_M, _GROUND_CELLS = 0.25, 13
 _ABOVE_M, _BELOW_M = 0.3, 4.0

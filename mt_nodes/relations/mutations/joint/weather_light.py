@@ -7,6 +7,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.rig_light import shading_in_rig
@@ -17,8 +18,6 @@ from mt_nodes.world.camera.headlamps import bloom, lamps_in
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.surroundings import Surroundings
 
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 _WATER = 1.33
 #: A film leaves a rough ground about half of its light: some of the scattered light is reflected back by the water's
 #: surface (J. Lekner, M. Dorf, "Why some things are darker when wet", Applied Optics 27, 1988).

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
@@ -19,7 +20,6 @@ from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.lost_returns import azimuth_rad
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
-    Floats,
     at_rows,
     blocks,
     columns,

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.cdr.outgoing import unwritten_points
 from mt_nodes.data.effects import Effects
@@ -53,7 +54,6 @@ def refuse_implausible(cloud: Cloud) -> None:
         )
 
 
-Rows = npt.NDArray[np.int64]
 _PIECE = 1 << 12
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.intensity.echo_fields import EchoField
@@ -16,7 +17,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.keyed_draws import cut_normals, new_key
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_change
-from mt_nodes.relations.mutations.lidar.rays import At, Floats, at_rows, returns
+from mt_nodes.relations.mutations.lidar.rays import At, at_rows, returns
 
 _CUT = 5.0
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
@@ -18,9 +19,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_removal, without
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import returns
-
-Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 #: Obstacles farther away than this are out of any sensor's range.
 OUT_OF_SIGHT_M = 300.0

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.base.seeds import drawn_ahead
@@ -33,8 +34,6 @@ from mt_nodes.relations.mutations.lidar.placement import (
 )
 from mt_nodes.relations.mutations.lidar.scatter_ahead import ScatterAhead
 
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _RAY_TOLERANCE_RAD = 1e-3
 
 

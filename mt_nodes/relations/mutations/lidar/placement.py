@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.regions import Region, RegionUnavailable
 from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
-
-Floats = npt.NDArray[np.float64]
 
 #: Fields with a point's distance, in the driver's unit.
 RANGE_FIELDS = ("range", "distance")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.base.plugins import name_of
@@ -19,11 +20,10 @@ from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles, write_angles
-from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, Rows, proof_of_change, refuse_implausible, without
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_change, refuse_implausible, without
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 from mt_nodes.relations.mutations.lidar.rays import pieces, ranges_follow, write_range_fields
 
-Floats = npt.NDArray[np.float64]
 Columns = tuple[Floats, Floats, Floats]
 #: Tolerance for rounding to the cloud's coordinate type, in units in the last place at the point's range.
 _ROUNDINGS = 8.0

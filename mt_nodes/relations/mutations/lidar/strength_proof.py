@@ -6,9 +6,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.intensity.echo_fields import EchoField
 from mt_nodes.data.messages import Cloud, Points
-from mt_nodes.relations.mutations.lidar.rays import At, Floats
+from mt_nodes.relations.mutations.lidar.rays import At
 
 #: Relative rounding of single precision in a chain of operations, and the slack in decibels that it makes.
 _SINGLE = 2e-6

@@ -6,13 +6,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.returns import lengths, places
 from mt_nodes.world.scene.scan_lines import scan_lines_of
 from mt_nodes.world.scene.silent_rays import SilentRays, silent_rays
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: A ray without a return beside an object reaches as far as its neighbour on the object, and this much farther.
 _DEEPER_M = 0.5

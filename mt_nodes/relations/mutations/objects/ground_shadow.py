@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
@@ -20,10 +21,7 @@ from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.sun_direction import SunLight, sun_of
 from mt_nodes.world.scene.figures import Figure
 from mt_nodes.world.scene.object_light import Surroundings
-from mt_nodes.world.scene.object_rendering import Singles, Window, directions
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
+from mt_nodes.world.scene.object_rendering import Window, directions
 
 _GAMMA = 2.2
 #: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).

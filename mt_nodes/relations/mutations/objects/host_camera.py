@@ -14,11 +14,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.light import quantile
 from mt_nodes.world.scene.object_rendering import Window
 
-Singles = npt.NDArray[np.float32]
 #: How far around a window the picture is looked at, in pixels; the widest fringe, and the least trust in it.
 _AROUND_PX, _FRINGE_PX, _TRUST = 40, 0.8, 0.25
 #: Width of the grain in pixels where no mosaic shows: what the camera does to noise then (assumed).

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NoEffect, NotApplicable
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
@@ -34,8 +35,6 @@ from mt_nodes.relations.mutations.radar.each_radar import (
 from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, weakened
 from mt_nodes.world.scene.radar_model import cross_section_dbsm, front_radar
 from mt_nodes.world.scene.sight import RaycastBody
-
-Floats = npt.NDArray[np.float64]
 
 #: Rays over the width and the height of the body; share of power past an occluder; loss behind the body, dB.
 _ACROSS, _UP, _PASSING, _BEHIND_DB = 40, 12, 0.1, 15.0

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
@@ -21,8 +22,6 @@ from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, 
 from mt_nodes.relations.mutations.objects.in_scene import CUT, SURFACE_M, ObjectVisibility, Sensor, enclosed, look_at
 from mt_nodes.world.scene.sight import Hits, RaycastBody
 
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 #: Rays are cast together while the object moves by so much.
 _STEP_M = 0.01
 #: Of a sweep of a cloud without times (assumed: the usual 10 Hz).

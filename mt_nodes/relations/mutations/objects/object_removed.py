@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
@@ -39,9 +40,6 @@ from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
 from mt_nodes.world.scene.returns import box_around, lengths, places, returns_at, within_box
 from mt_nodes.world.scene.scan_lines import scan_lines_of
 from mt_nodes.world.scene.shadow import shadow
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _ABOVE_GROUND_M = 0.12
 _PLANE_M = 10.0

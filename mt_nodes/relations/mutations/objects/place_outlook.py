@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import minimum_filter
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, inverse, pose_matrix
@@ -20,8 +21,6 @@ from mt_nodes.relations.mutations.objects.in_scene import ego_from
 from mt_nodes.relations.mutations.objects.world_place import NEAR_M, frame_to_ego
 from mt_nodes.world.scene.placement_solver import BUMP_M, OVERHEAD_M, Footprint
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
 Steps = Sequence[tuple[float, "ObstaclePoints", Matrix]]
 """Seconds from now, what is around the ego then, and the matrix (4, 4) from the ego's frame now to that then."""

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.messages import Bundle, Image
@@ -28,8 +29,6 @@ from mt_nodes.world.camera.silhouette import Silhouette, in_sight, silhouette_of
 from mt_nodes.world.camera.standing_object import CameraGround, Flags, StandingObject, Window
 from mt_nodes.world.scene.nearest_object import Search, standing_points
 from mt_nodes.world.scene.returns import box_around, places, within_box
-
-Floats = npt.NDArray[np.float64]
 
 #: Bundles that are looked back on, at 10 Hz a second; those whose clouds tell what is behind, too.
 EARLIER = 10

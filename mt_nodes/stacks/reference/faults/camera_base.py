@@ -12,14 +12,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels
 from mt_nodes.base.params import param
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.outputs import Control, ImageBoxes, Output, Path
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.stacks.reference.faults.base import Fault
 from mt_nodes.world.camera.model import CameraModel
-
-Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Output, Path
-from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraInput, CameraSteps, Pixels
+from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraInput, CameraSteps
 from mt_nodes.world.camera.model import CameraModel
 
 

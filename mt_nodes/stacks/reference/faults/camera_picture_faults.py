@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels
 from mt_nodes.base.params import param
 from mt_nodes.data.transforms import Matrix, pose_matrix
 from mt_nodes.stacks.reference.assumed_camera import assumed_camera
@@ -20,7 +21,6 @@ from mt_nodes.stacks.reference.faults.camera_base import (
     FusionFault,
     FusionSteps,
     PictureRefused,
-    Pixels,
     saturation,
     sharpness,
 )

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.faults.base import Fault, Points
 
-Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import size_of
 from mt_nodes.world.drive.clearance import outlines
@@ -27,7 +28,6 @@ from mt_nodes.world.scenarios.temporal.formula import (
     Term,
 )
 
-Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
 #: The longest time to collision, in s: bodies that do not approach have it, and so robustness stays finite. Assumed.
