@@ -49,7 +49,7 @@ def pair(source: ImageBoxes, followup: ImageBoxes, min_iou: float, same_class: b
     return rows[good], columns[good]
 
 
-def warped(boxes: ImageBoxes, matrix: npt.NDArray[np.float64]) -> ImageBoxes:
+def warped(boxes: ImageBoxes, matrix: Floats) -> ImageBoxes:
     """Return the boxes around the corners (x, y, 1) of the boxes after a 3×3 transform."""
     if not len(boxes):
         return boxes

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
-from mt_nodes.base.arrays import Mask
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.data.association import footprints
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.ground_truth import LEAST_POINTS, GroundTruth, points_in
@@ -108,7 +107,7 @@ class _Labelled:
     source: Comparison
     followup: Comparison
     pair: Comparison
-    back: npt.NDArray[np.float64]
+    back: Floats
     visible: set[str]
 
     @classmethod
@@ -195,7 +194,7 @@ class _Labelled:
         partners = zip(self.pair.source.track_id, self.pair.partner, strict=True)
         return {str(row) for row, partner in partners if partner >= 0 and str(followup[partner]) in false}
 
-    def _labelled(self, rows: Detections, back: npt.NDArray[np.float64] | None = None) -> Mask:
+    def _labelled(self, rows: Detections, back: Floats | None = None) -> Mask:
         """Return which obstacles (M,) would have a label if they were there: by class, and by place."""
         known = np.isin(rows.label, sorted(self.truth.classes))
         if self.truth.areas_m is None or not len(rows):

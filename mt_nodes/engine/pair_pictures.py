@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.association import moved
 from mt_nodes.data.effects import Effects
@@ -118,9 +119,7 @@ def _images(
     return arrays
 
 
-def _expected_path(
-    path: OutputPath | None, effects: Effects, followup: Bundle, size: tuple[int, int]
-) -> npt.NDArray[np.float64]:
+def _expected_path(path: OutputPath | None, effects: Effects, followup: Bundle, size: tuple[int, int]) -> Floats:
     """Return where in the follow-up's image the source's path is expected, as pixels (N, 2)."""
     if path is None:
         return np.empty((0, 2))
@@ -131,9 +130,7 @@ def _expected_path(
     return _on_the_road(path.frame_id, places, followup, size)
 
 
-def _on_the_road(
-    frame: str, places: npt.NDArray[Any], bundle: Bundle, size: tuple[int, int]
-) -> npt.NDArray[np.float64]:
+def _on_the_road(frame: str, places: npt.NDArray[Any], bundle: Bundle, size: tuple[int, int]) -> Floats:
     """Return where in a bundle's first image (height, width) places (K, 2) of a line lie, as pixels (N, 2).
 
     They are taken for places on the ground of the line's own frame. None are returned where the camera is not known,
@@ -168,7 +165,7 @@ def _within(xyz: npt.NDArray[Any], window: tuple[float, float, float, float]) ->
     return xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
 
 
-def _points(parts: list[tuple[Cloud, npt.NDArray[Any]]], bundle: Bundle, frame: str) -> npt.NDArray[np.float32]:
+def _points(parts: list[tuple[Cloud, npt.NDArray[Any]]], bundle: Bundle, frame: str) -> Singles:
     moved_parts = [
         move(bundle.transforms.lookup(frame, cloud.frame_id), part[np.isfinite(part).all(axis=1)])
         for cloud, part in parts
@@ -189,7 +186,7 @@ def _boxes(name: str, detections: Detections | None, bundle: Bundle, frame: str)
 def _on_ground(name: str, output: Output, bundle: Bundle, frame: str) -> Arrays:
     """Return the lines of an output, and the outlines of what it holds for occupied, in the picture's frame."""
 
-    def here(lines: Iterable[tuple[str, npt.NDArray[Any]]]) -> npt.NDArray[np.float64]:
+    def here(lines: Iterable[tuple[str, npt.NDArray[Any]]]) -> Floats:
         sound = [(frame_id, line) for frame_id, line in lines if len(line) > 1 and np.isfinite(line).all()]
         ways = [(_to_picture(frame_id, bundle, frame), line) for frame_id, line in sound]
         return joined(move(way, np.pad(line, ((0, 0), (0, 1))))[:, :2] for way, line in ways if way is not None)
@@ -207,7 +204,7 @@ def _to_picture(frame_id: str, bundle: Bundle, frame: str) -> Matrix | None:
         return None
 
 
-def _outline(geometry: Any) -> npt.NDArray[np.float64]:
+def _outline(geometry: Any) -> Floats:
     """Corners (P, 2) of a polygon; of several, those of the largest."""
     parts = [p for p in shapely.get_parts(geometry) if isinstance(p, shapely.Polygon)]
     if not parts:

@@ -16,11 +16,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
-from rclpy.signals import (
-    SignalHandlerOptions,
-    get_current_signal_handlers_options,
-    uninstall_signal_handlers,
-)
+from rclpy.signals import SignalHandlerOptions, get_current_signal_handlers_options, uninstall_signal_handlers
 
 from mt_nodes.base.environment import use_enclave
 from mt_nodes.base.errors import ExitCode, MtError

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats
+from mt_nodes.base.arrays import Floats, Mask, Singles
 from mt_nodes.base.directories import write_whole
 from mt_nodes.data.datasets.kitti_calibration import KittiCalibration
 from mt_nodes.data.outputs import Detections
@@ -42,7 +41,7 @@ class KittiFrame:
         picture: PNG, empty for none.
     """
 
-    points: npt.NDArray[np.float32]
+    points: Singles
     objects: Detections
     ignored: Detections
     calibration: KittiCalibration
@@ -50,7 +49,7 @@ class KittiFrame:
     picture: bytes = b""
 
     @property
-    def seen(self) -> npt.NDArray[np.bool_]:
+    def seen(self) -> Mask:
         """(M,) which objects camera 2 sees: the others have no place in a file of this format."""
         return np.asarray(np.isfinite(image_boxes(self.objects, self.calibration, self.size_px)).all(axis=1))
 

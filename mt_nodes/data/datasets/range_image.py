@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.messages import Points
 from mt_nodes.data.transforms import inverse
 
@@ -31,9 +30,7 @@ class RangeImageModel:
     extrinsic: Floats
     elevations: Callable[[int], Floats]
 
-    def points(
-        self, image: npt.NDArray[np.float32], pixel_poses: npt.NDArray[np.float32] | None, pose: Floats
-    ) -> Points:
+    def points(self, image: Singles, pixel_poses: Singles | None, pose: Floats) -> Points:
         """Return the points (N,) that came back, in the LiDAR's frame at the frame's own instant.
 
         Args:

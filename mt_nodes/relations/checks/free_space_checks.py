@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Mask
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -187,7 +187,7 @@ class FreeCellsKept(FreeSpaceCheck):
         )
 
 
-def _flat(matrix: npt.NDArray[np.float64], places: Places) -> Places:
+def _flat(matrix: Floats, places: Places) -> Places:
     return np.asarray(move(matrix, np.column_stack([places, np.zeros(len(places))]))[:, :2])
 
 

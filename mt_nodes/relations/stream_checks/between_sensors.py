@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.image_boxes import iou
 from mt_nodes.data.messages import Bundle
@@ -306,7 +305,7 @@ class _RadarMemory(StreamMemory):
         return rows, off, ""
 
 
-def _in_box(places: Floats, found: Detections, row: int, around_m: float) -> npt.NDArray[np.bool_]:
+def _in_box(places: Floats, found: Detections, row: int, around_m: float) -> Mask:
     """Return which places (N, 3) are in an obstacle's box, seen from above."""
     c, s = np.cos(found.yaw_rad[row]), np.sin(found.yaw_rad[row])
     local = places[:, :2] - found.center_m[row, :2]

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.ego.ego_motion import TF, EgoMotion
 from mt_nodes.data.intensity.sensor_reading import SensorReading
@@ -157,7 +157,7 @@ class Sensors:
         poses_on_ground = standing(self._surface, poses)
         return Solids([*bodies, *map(obstacle_body, obstacles)], poses_on_ground, self._scenery.shift_m)
 
-    def _near(self, state: WorldState) -> npt.NDArray[np.int64]:
+    def _near(self, state: WorldState) -> Ints:
         """Return the numbers (n,) of the actors in sight."""
         away = np.hypot(state.actors[:, 0] - state.ego.x_m, state.actors[:, 1] - state.ego.y_m)
         return np.flatnonzero(away < _SIGHT_M)

@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats, Singles
+from mt_nodes.base.arrays import Floats, Ints, Singles
 from mt_nodes.data.messages import Points
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.runs.loop.world_weather import WorldWeather
@@ -57,7 +56,7 @@ class Sweep:
         turn[:3, :3] = self.mount[:3, :3]
         return rays_of(self.mount[:3, 3], move(turn, self.lidar.directions))
 
-    def _towards_moving(self) -> npt.NDArray[np.int64]:
+    def _towards_moving(self) -> Ints:
         """Return rays (n,) of all columns in which a box around something that moves may be."""
         corners = self.moving.corners_m - self.mount[:3, 3]
         forward, left = self.mount[:2, 0], self.mount[:2, 1]

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 
-from mt_nodes.base.arrays import Floats
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.bags.recording import RecordingReader, open_recording
@@ -57,7 +56,7 @@ class BagReading:
 
 
 #: Stamps in ns (K,), rising, and values (K,).
-_Series = tuple[npt.NDArray[np.int64], Floats]
+_Series = tuple[Ints, Floats]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.detections import Detections
 from mt_nodes.data.transforms import EGO_FRAME, move
@@ -80,7 +80,7 @@ def _mask_of(view: View, boxes: Detections, row: int, to_ego: Floats) -> tuple[F
     return tight_mask(view.picture.rgb8(), mask, np.rint(measured).astype(int)), side
 
 
-def tight_mask(rgb: npt.NDArray[np.uint8], wide: Flags, measured: npt.NDArray[np.int64]) -> Flags:
+def tight_mask(rgb: npt.NDArray[np.uint8], wide: Flags, measured: Ints) -> Flags:
     """Return the mask (H, W) of an object within a generous one: what is removed may be too much, what is shown not.
 
     Near the border of the generous mask, colours decide (GrabCut, as for silhouettes, but pixel by pixel); what returns

@@ -14,9 +14,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Pixels
+from mt_nodes.base.arrays import Mask, Pixels
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import CameraInfo
 from mt_nodes.data.outputs import ImageBoxes
@@ -63,7 +62,7 @@ def _horizon(info: CameraInfo, height: int) -> int:
     return round(row) if 0.0 < row < height else height
 
 
-def _spots(image: Pixels) -> dict[str, npt.NDArray[np.bool_]]:
+def _spots(image: Pixels) -> dict[str, Mask]:
     """Return where (H, W) each colour shines."""
     red, green, blue = (channel.astype(np.float32) for channel in cv2.split(image))
     warm = np.minimum(red, green)

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Pixels, Singles
+from mt_nodes.base.arrays import Mask, Pixels, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.outputs import Output
@@ -151,7 +150,7 @@ def _brightest(rgb: Pixels) -> float:
     return max(float(np.percentile(rgb.max(axis=2), 99.9)), 1.0)
 
 
-def _lamps(ratio: Singles, state: str, bright: Pixels, lit: npt.NDArray[np.bool_], brightest: float) -> list[_Lamp]:
+def _lamps(ratio: Singles, state: str, bright: Pixels, lit: Mask, brightest: float) -> list[_Lamp]:
     """Return the compact spots of a colour, the largest ones first."""
     mask = (lit & (ratio >= _RATIOS[state][0])).astype(np.uint8)
     count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)

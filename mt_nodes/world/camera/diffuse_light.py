@@ -222,10 +222,7 @@ def sun_and_shadow(of_ground: Singles) -> tuple[float, float, tuple[float, float
 
 
 def diffuse_gain(
-    shading: Shading,
-    direct: float = 0.0,
-    left: tuple[float, float] = LEFT,
-    bounds: tuple[float, float] = BOUNDS,
+    shading: Shading, direct: float = 0.0, left: tuple[float, float] = LEFT, bounds: tuple[float, float] = BOUNDS
 ) -> Singles:
     """Return the change of red, green and blue light (3, 2, h, w) of the ends of cells when the sun is hidden.
 
@@ -260,10 +257,7 @@ def _gains(
 
 
 def diffuse_light(
-    shading: Shading,
-    direct: float = 0.0,
-    left: tuple[float, float] = LEFT,
-    bounds: tuple[float, float] = BOUNDS,
+    shading: Shading, direct: float = 0.0, left: tuple[float, float] = LEFT, bounds: tuple[float, float] = BOUNDS
 ) -> Singles:
     """Return the light (3, 2, h, w) of the ends of cells when a share of the sun's own light is left.
 

@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Singles
+from mt_nodes.base.arrays import Ints, Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.depth import DepthMap
 from mt_nodes.world.camera.standing_object import Flags, StandingObject, Window
@@ -148,7 +148,7 @@ def dilate_mask(mask: Flags, by_px: int) -> Flags:
     return np.asarray(cv2.dilate(mask.astype(np.uint8), kernel) != 0)
 
 
-def _filled(polygon: npt.NDArray[np.int32] | None, at: npt.NDArray[np.int64], size: tuple[int, ...]) -> Flags:
+def _filled(polygon: npt.NDArray[np.int32] | None, at: Ints, size: tuple[int, ...]) -> Flags:
     mask = np.zeros(size, np.uint8)
     if polygon is not None:
         cv2.fillConvexPoly(mask, (polygon - at).astype(np.int32), 1)

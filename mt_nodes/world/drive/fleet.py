@@ -48,14 +48,7 @@ class Fleet:
         turn = np.where(speed > 0.0, curved * share * way, after * curved * step / 2.0)
         chord, heading = way * np.sinc(turn / (2.0 * np.pi)), yaw + turn / 2.0
         self.states = np.column_stack(
-            [
-                x + chord * np.cos(heading),
-                y + chord * np.sin(heading),
-                yaw + turn,
-                after,
-                (after - speed) / step,
-                wheel,
-            ]
+            [x + chord * np.cos(heading), y + chord * np.sin(heading), yaw + turn, after, (after - speed) / step, wheel]
         )
 
 

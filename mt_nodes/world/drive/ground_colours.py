@@ -7,9 +7,8 @@ from functools import lru_cache
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Singles
+from mt_nodes.base.arrays import Ints, Singles
 from mt_nodes.world.drive.ground import ROADWAY, Ground, interpolated
 
 #: Asphalt, paving, grass; paint; snow.
@@ -25,7 +24,7 @@ _GRAINY_M, _TILE, _PER_M = 12.0, 512, 30.0
 
 def ground_colours(
     ground: Ground,
-    triangle: npt.NDArray[np.int64],
+    triangle: Ints,
     x_m: Singles,
     y_m: Singles,
     range_m: Singles,

@@ -73,11 +73,7 @@ class Camera:
         """Return the depth of a picture with ranges (H, W), in cells as coarse as for a recorded one."""
         step = cell_px(self.sensor.width)
         range_m, rays = (array[step // 2 :: step, step // 2 :: step] for array in (range_m, self.sensor.rays))
-        return Surroundings(
-            DepthMap.known(range_m, step),
-            rays.astype(np.float64),
-            self.sensor.mount[:3, 3],
-        )
+        return Surroundings(DepthMap.known(range_m, step), rays.astype(np.float64), self.sensor.mount[:3, 3])
 
     def _render_band(self, shot: WorldImage, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
         """Return light (n, 3) and range (n,) of the pixels of a band of rows."""

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
@@ -14,7 +13,7 @@ from mt_nodes.world.scene.camera_rendering import CameraSensor
 _NEAR_M = 0.05
 
 
-def windows(hulls_m: Floats, to_camera: Matrix, sensor: CameraSensor) -> npt.NDArray[np.bool_]:
+def windows(hulls_m: Floats, to_camera: Matrix, sensor: CameraSensor) -> Mask:
     """Return the pixels (H, W) of the rectangles around hulls of points (B, K, 3), one pixel more to each side.
 
     ``to_camera``: (4, 4) points to the camera's optical frame: x right, y down, z ahead.

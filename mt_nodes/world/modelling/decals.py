@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Singles
+from mt_nodes.base.arrays import Mask, Singles
 
 Rgb = tuple[float, float, float]
 
@@ -48,9 +48,7 @@ class Decal:
         right, up = np.meshgrid(x, z)
         return right, up
 
-    def fill(
-        self, mask: npt.NDArray[np.bool_], colour: Rgb, mirror: float = 0.0, glass: float = 0.0, retro: float = 0.0
-    ) -> None:
+    def fill(self, mask: Mask, colour: Rgb, mirror: float = 0.0, glass: float = 0.0, retro: float = 0.0) -> None:
         """Paint the pixels of a mask (H, W)."""
         self.pixels[mask] = (*colour, 1.0, mirror, glass, retro)
 

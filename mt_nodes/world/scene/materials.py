@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.world.scene.meshes import CHROME, GLASS, RETRO, SKIN, TYRE
 
 _TOLERANCE = 1e-4
@@ -100,7 +100,7 @@ def painted(label: str) -> bool:
     return finish_of(label) is PAINT
 
 
-def panes(reflectivity: Floats) -> npt.NDArray[np.bool_]:
+def panes(reflectivity: Floats) -> Mask:
     """Return which triangles (T,) of a mesh with these reflectivities are glass."""
     return np.asarray(np.abs(reflectivity - GLASS) < _TOLERANCE)
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 from scipy import ndimage
 
-from mt_nodes.base.arrays import Floats
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import NotApplicable
 
 #: Distance of the outline from the returns, similar to a detector's box.
@@ -94,7 +93,7 @@ def standing_points(xyz: Floats, search: Search) -> Floats:
     return np.asarray(np.column_stack([x, y, height])[fits[of - 1]])
 
 
-def _standing(xyz: Floats, search: Search) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats, int]:
+def _standing(xyz: Floats, search: Search) -> tuple[Floats, Floats, Ints, Floats, int]:
     """Return x, y, object number, and height above ground (n,) of standing points; and the number of objects."""
     (near, far), aside = search.ahead_m, search.aside_m
     x, y, z = xyz.T

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Singles
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -98,9 +98,7 @@ class LensFlare(EachImage):
         return total if view.picture.order == "rgb" else total[..., ::-1]
 
 
-def ghosts(
-    light_px: npt.NDArray[np.float64], width_px: int, height_px: int, shape: tuple[int, int], step_px: int
-) -> Singles:
+def ghosts(light_px: Floats, width_px: int, height_px: int, shape: tuple[int, int], step_px: int) -> Singles:
     """Return the ghosts (h, w, 3), red, green, blue, of a light within or beside a picture, by cell."""
     y, x = ((np.arange(n) + 0.5) * step_px / width_px for n in shape)
     total = np.zeros((*shape, 3), np.float32)

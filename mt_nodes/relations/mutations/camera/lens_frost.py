@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Singles
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.base import Draw
@@ -135,7 +135,7 @@ def _needles(rng: np.random.Generator, shape: tuple[int, int]) -> Singles:
 
 
 def _draw_stem(
-    canvas: npt.NDArray[np.uint8], at: npt.NDArray[np.float64], angle: float, length: float, rng: np.random.Generator
+    canvas: npt.NDArray[np.uint8], at: Floats, angle: float, length: float, rng: np.random.Generator
 ) -> None:
     """Draw a stem and its branches, which get shorter towards the tip."""
     bend = rng.normal(0.0, 0.5)

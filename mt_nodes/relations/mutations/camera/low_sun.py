@@ -9,9 +9,8 @@ from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Singles
+from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -149,9 +148,7 @@ class LowSun(EachImage):
 _known_shadows: WeakKeyDictionary[Surroundings, tuple[tuple[float, float], Singles]] = WeakKeyDictionary()
 
 
-def _square(
-    xy_m: npt.NDArray[np.float64], shape: tuple[int, ...]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _square(xy_m: Floats, shape: tuple[int, ...]) -> tuple[Ints, Ints, Mask]:
     """Return row and column of the ground squares that contain places (…, 2), and whether there is one."""
     row, column = np.floor(xy_m[..., 0] / _CELL_M), np.floor((xy_m[..., 1] + _ASIDE_M) / _CELL_M)
     inside = (row >= 0) & (row < shape[0]) & (column >= 0) & (column < shape[1])

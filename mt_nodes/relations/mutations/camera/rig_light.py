@@ -17,9 +17,8 @@ from itertools import combinations
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Singles
+from mt_nodes.base.arrays import Ints, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.relations.mutations.camera.each_image import View
@@ -142,7 +141,7 @@ def _with_depth(bundle: Bundle) -> Iterator[tuple[str, View]]:
         yield image.topic, view
 
 
-def _joined(count: int, pairs: dict[tuple[int, int], float]) -> npt.NDArray[np.int64]:
+def _joined(count: int, pairs: dict[tuple[int, int], float]) -> Ints:
     """Return the number (count,) of the scene of each camera."""
     scene = np.arange(count)
     for a, b in pairs:

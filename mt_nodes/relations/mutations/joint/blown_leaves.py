@@ -76,7 +76,7 @@ class BlownLeaves(Precipitation):
         """Brown, by the mean of its colours."""
         return float(np.mean(_BROWN))
 
-    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def fall_mps(self, diameter_mm: Floats) -> Floats:
         """The same for all."""
         return np.ones(len(diameter_mm))
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.data.messages import Cloud
@@ -52,7 +51,7 @@ class Fate:
         """Return the rows of the cloud that a mask (n,) over the returns names."""
         return np.flatnonzero(mask) if isinstance(self.at, slice) else self.at[mask]
 
-    def echo_places(self, cloud: Cloud) -> npt.NDArray[np.float64]:
+    def echo_places(self, cloud: Cloud) -> Floats:
         """Return the places (k, 3) of the echoes of the air: those before returns, then those on empty beams."""
         rows, share = self.rows(self.scattered), (self.new_m / self.old_m)[self.scattered]
         places = np.stack([cloud.points[name][rows] * share for name in "xyz"], axis=1).astype(np.float64)

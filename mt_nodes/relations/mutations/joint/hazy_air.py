@@ -9,9 +9,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Rows, Singles
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle, Cloud
@@ -138,7 +137,7 @@ class HazyAir(JointWeather):
         density = density[found[higher]] if self.patchiness else density
         return rows, law.places_m(density, free_m[higher], peak, chance[rows, 3]), peak
 
-    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:
         """Integrate the density along each beam by the midpoint rule."""
         x, y, z = columns(cloud, rows)
         over_ground, range_m = np.hypot(x, y), np.sqrt(x * x + y * y + z * z)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Rows, Singles
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -91,7 +90,7 @@ class Rain(Precipitation):
         """Report how many detections are missed."""
         return Effects(numbers={"detections_lost": float(sum(len(draws[topic]["rows"]) for topic in changed))})
 
-    def _radar_loss_db(self, range_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _radar_loss_db(self, range_m: Floats) -> Floats:
         return 2e-3 * range_m * rain_db_per_km(self.rain_mm_per_h)
 
     def draw_ground(self, bundle: Bundle, cloud: Cloud) -> Draw:
@@ -109,7 +108,7 @@ class Rain(Precipitation):
             depth[road] += film
         return depth
 
-    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:
         """Integrate over diameters, and on the road take the film's loss from the angles of Fresnel's laws."""
         depth = super().proof_depths(cloud, rows, draw)
         if "plane" in draw:
@@ -177,7 +176,7 @@ class Rain(Precipitation):
         """Goodin's noise, as a share of range."""
         return float(self.range_noise * np.expm1(-self.rain_mm_per_h) ** 2)
 
-    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def fall_mps(self, diameter_mm: Floats) -> Floats:
         """Atlas's fit; the smallest drops float."""
         return np.maximum(9.65 - 10.3 * np.exp(-0.6 * diameter_mm), 0.0)
 
@@ -237,7 +236,7 @@ class Snow(Precipitation):
             share, tone = settled_snow(light, self.ground_cover)
             light.cover_ground(share, tone * draw["air_light"][:, None, None])
 
-    def white(self, view: View) -> npt.NDArray[np.float64]:
+    def white(self, view: View) -> Floats:
         """Cover the ground."""
         return np.asarray(np.where(surroundings(view).ground, self.ground_cover, 0.0))
 
@@ -257,7 +256,7 @@ class Snow(Precipitation):
         """Lit from all sides, a flake is as bright as the horizon."""
         return 1.0
 
-    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def fall_mps(self, diameter_mm: Floats) -> Floats:
         """The same for all."""
         return np.ones(len(diameter_mm))
 
@@ -308,6 +307,6 @@ class Hail(Precipitation):
         """White, and lit from above more than from the side that is seen."""
         return 0.9
 
-    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def fall_mps(self, diameter_mm: Floats) -> Floats:
         """By the square root of the diameter."""
         return np.asarray(_OF_1_CM_MPS * np.sqrt(diameter_mm / 10.0))

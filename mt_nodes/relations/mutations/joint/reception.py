@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Rows, Singles
+from mt_nodes.base.arrays import Mask, Rows, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.base import Draw
@@ -110,6 +110,6 @@ class WeakenedReturns(Reception):
         receiver = with_sensor(self, draw["sensor"]).receiver
         return receiver.weakened(reflectivity, range_m, passing, chance)[1], chance
 
-    def lost(self, cloud: Cloud, rows: Rows, values: tuple[npt.NDArray[Any], ...], draw: Draw) -> npt.NDArray[np.bool_]:
+    def lost(self, cloud: Cloud, rows: Rows, values: tuple[npt.NDArray[Any], ...], draw: Draw) -> Mask:
         """Return which returns (n,) are lost; see :meth:`received`."""
         return np.asarray(self.received(cloud, rows, values, draw)[0] < 1.0)

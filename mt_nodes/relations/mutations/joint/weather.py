@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Mask, Rows, Singles
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.intensity.echo_fields import write_values
@@ -127,7 +127,7 @@ class Weather(Reception, EachCloud):
         return True
 
     @abstractmethod
-    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:
         """Return what :meth:`optical_depths` does of some returns (k,), by another way of integration."""
 
     @abstractmethod

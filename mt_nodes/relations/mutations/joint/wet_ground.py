@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats, Mask, Rows
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
@@ -155,9 +155,7 @@ def share_left_by_angles(angle: Floats, rho: Floats, film: float) -> Floats:
     return np.asarray((1.0 - film) + film * wet)
 
 
-def depths_of_film(
-    cloud: Cloud, part: CloudPart, plane: Floats, film: float, unknown: float
-) -> tuple[Rows, npt.NDArray[np.float32]]:
+def depths_of_film(cloud: Cloud, part: CloudPart, plane: Floats, film: float, unknown: float) -> tuple[Rows, Singles]:
     """Return which returns (k,) of a part are road, and the optical depth (k,) whose way out and back takes as much.
 
     ``plane``: (4,) of the road, see :func:`~mt_nodes.relations.mutations.joint.level_ground.plane_of`. ``film``: share

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.arrays import Rows
+from mt_nodes.base.arrays import Mask, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -119,7 +119,7 @@ class DensityIncreased(EachCloud):
             earlier = earlier[room]
         return earlier, following
 
-    def _on_one_surface(self, cloud: Cloud, earlier: Rows, later: Rows) -> Iterator[npt.NDArray[np.bool_]]:
+    def _on_one_surface(self, cloud: Cloud, earlier: Rows, later: Rows) -> Iterator[Mask]:
         """Return which returns are close to the next one and on the same surface; in blocks of some thousands."""
         for start in range(0, len(earlier), _PIECE):
             piece = slice(start, start + _PIECE)

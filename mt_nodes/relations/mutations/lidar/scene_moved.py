@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats, Rows
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.base.plugins import name_of
@@ -146,7 +145,7 @@ class SceneMoved(EachCloud):
         lost = np.flatnonzero(was & ~now)
         return lost + (rows.start or 0) if isinstance(rows, slice) else rows[lost]
 
-    def _in_reach(self, squares: Floats) -> npt.NDArray[np.bool_]:
+    def _in_reach(self, squares: Floats) -> Mask:
         return np.asarray((squares >= self.min_range_m**2) & (squares <= self.max_range_m**2))
 
     def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:

@@ -8,9 +8,8 @@ from functools import lru_cache
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats, Rows, Singles
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
@@ -191,7 +190,7 @@ def _fade(shape: tuple[int, ...]) -> Singles:
     return np.minimum(1.0, np.minimum(rows[:, None], columns)).astype(np.float32)
 
 
-def _cast(figure: Figure, places: Singles, ground: npt.NDArray[np.bool_], sun: SunLight) -> Singles:
+def _cast(figure: Figure, places: Singles, ground: Mask, sun: SunLight) -> Singles:
     """Return how much (h, w) of the sun the object hides from places (h, w, 2) of the ground.
 
     Ground is seen so flat that a leg's shadow is thinner than a pixel: several places of each pixel's height count.
@@ -240,5 +239,5 @@ def _ground_range(pose: Matrix, direction: Singles) -> Singles:
         return np.where(down > 1e-4, away / down, np.float32(np.inf)).astype(np.float32)
 
 
-def _rgb(level: npt.NDArray[np.float64], picture: Picture) -> npt.NDArray[np.float64]:
+def _rgb(level: Floats, picture: Picture) -> Floats:
     return np.repeat(level, 3) if picture.order == "mono" else level[[picture.channel(c) for c in "rgb"]]

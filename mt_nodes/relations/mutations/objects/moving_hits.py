@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Floats, Rows
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
@@ -56,7 +55,7 @@ class BodyInSweep:
         moved[:3, 3] += self.velocity_mps * second
         return moved
 
-    def slices(self, cloud: Cloud, step_m: float) -> Iterator[tuple[Matrix, npt.NDArray[np.bool_]]]:
+    def slices(self, cloud: Cloud, step_m: float) -> Iterator[tuple[Matrix, Mask]]:
         """Yield poses of the body, and which returns (N,) are measured while it is within half a step of each."""
         step_s = step_m / float(np.linalg.norm(self.velocity_mps))
         number = np.round(self.seconds / step_s).astype(np.int64)

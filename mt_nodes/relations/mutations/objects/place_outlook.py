@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import minimum_filter
 
-from mt_nodes.base.arrays import Floats, Singles
+from mt_nodes.base.arrays import Floats, Ints, Singles
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, inverse, pose_matrix
@@ -128,7 +128,7 @@ class ObstaclePoints:
         return np.asarray(np.maximum.accumulate(slopes.reshape(_AZIMUTHS, count), axis=1))
 
 
-def _cells(xyz: Singles, cell_m: float) -> tuple[npt.NDArray[np.int64], int]:
+def _cells(xyz: Singles, cell_m: float) -> tuple[Ints, int]:
     """Return the cell (n,) of each point (3, n) in the square that is looked at, and the cells of its side."""
     count = int(2.0 * _REACH_M / cell_m) + 1
     row, column = np.clip((xyz[:2] + np.float32(_REACH_M)) * np.float32(1.0 / cell_m), 0, count - 1).astype(np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from mt_nodes.base.arrays import Floats, Rows
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.beams import Beams
@@ -45,9 +45,9 @@ class TurnedObjectView:
 
     row: Rows
     range_m: Floats
-    silent: npt.NDArray[np.bool_]
+    silent: Mask
 
-    def of(self, rays: npt.NDArray[np.bool_]) -> TurnedObjectView:
+    def of(self, rays: Mask) -> TurnedObjectView:
         """Return the results of some of the rays (n,)."""
         return TurnedObjectView(self.row[rays], self.range_m[rays], self.silent[rays])
 

@@ -17,16 +17,7 @@ from mt_nodes.world.drive.clearance import outlines
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.signals import colour_at, programmes
-from mt_nodes.world.scenarios.temporal.formula import (
-    TIME,
-    Argument,
-    Atom,
-    Constant,
-    FixedPlace,
-    Signal,
-    StateRef,
-    Term,
-)
+from mt_nodes.world.scenarios.temporal.formula import TIME, Argument, Atom, Constant, FixedPlace, Signal, StateRef, Term
 
 Booleans = npt.NDArray[np.bool_]
 
