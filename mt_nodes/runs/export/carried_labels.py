@@ -31,7 +31,6 @@ from mt_nodes.relations.checks.obstacles import ObstacleComparison, outlines_of
 
 #: Where a label comes from: labels of the recording, what the stack said of the source, an object that was added.
 LABELS, SOURCE_OUTPUT, ADDED_OBJECT = "labels", "source_output", "added_object"
-ORIGINS = (LABELS, SOURCE_OUTPUT)
 #: Corners (x, y) of areas.
 Outlines = Sequence[Sequence[tuple[float, float]]]
 

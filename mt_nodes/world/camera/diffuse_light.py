@@ -297,4 +297,3 @@ def sample_shares(light: Singles) -> Singles:
 _FINE = 65535
 _LIGHT = light_of(np.arange(_STEPS + 1) / _STEPS).astype(np.float32)
 _SAMPLES = values_of(np.arange(_FINE + 1) / _FINE).astype(np.float32)
-_LUMA = np.array(BRIGHTNESS, np.float32)

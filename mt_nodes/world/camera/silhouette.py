@@ -28,8 +28,6 @@ _ROUNDS, _SMOOTH = 2, 0.8
 #: Gaps up to these widths in metres between returns are the object's: panes and dark paint; a leg's distance from the
 #: other.
 _PANE_M, _CLOSE_M = 0.6, 0.3
-#: How far beyond its returns an object may reach, in metres: the gap between beams.
-_BEYOND_M = 0.3
 #: Parts lower than this are taken to reach down to the ground: returns so low count as the ground's.
 _LOW_M = 0.7
 #: An occluder is nearer than the object by this, and this much above its ground.

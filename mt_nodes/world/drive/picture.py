@@ -21,9 +21,8 @@ from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.camera.depth import DepthMap, cell_px
 from mt_nodes.world.camera.headlamps import headlamps
 from mt_nodes.world.camera.surroundings import Surroundings
-from mt_nodes.world.drive.ground_colours import ground_colours
 from mt_nodes.world.drive.lighting import Light
-from mt_nodes.world.drive.ray_colours import facing, painted, smooth_normals
+from mt_nodes.world.drive.ray_colours import facing, ground_colours, painted, smooth_normals
 from mt_nodes.world.drive.ray_hits import BandHits, WorldImage
 from mt_nodes.world.drive.scenery import GROUND, HOUSES, Scenery
 from mt_nodes.world.drive.solids import Solids

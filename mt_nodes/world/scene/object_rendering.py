@@ -85,12 +85,6 @@ def render(figure: Figure, pose: Matrix, camera: CameraModel, light: ObjectLight
     )
 
 
-def outline_of(figure: Figure, pose: Matrix, camera: CameraModel) -> tuple[Window, Singles] | None:
-    """Return the window and the cover (h, w) of an object, None if it is outside of the picture."""
-    made = render(figure, pose, camera)
-    return None if made is None else (made.window, made.cover)
-
-
 @dataclass(frozen=True, eq=False)
 class _Eye:
     """Casts rays of a camera to a figure, and lights what they meet."""
