@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.engine.arm import Arm, restart, start
 from mt_nodes.engine.callable_arm import CallableArm
@@ -17,7 +18,7 @@ from mt_nodes.runs.loop.episode import SILENT, Player, play
 from mt_nodes.runs.loop.episode_conductor import PERIOD_S
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
 from mt_nodes.runs.models.drive_recording import Expert
-from mt_nodes.runs.models.lap import Floats, LaneKeeping
+from mt_nodes.runs.models.lap import LaneKeeping
 from mt_nodes.stacks.reference.way import LanePath
 from mt_nodes.world.drive.trace import Trace
 from mt_nodes.world.drive.trace_recording import TraceRecording

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.detector_coverage import DetectorCoverage
 from mt_nodes.relations.facts.scene_facts import Fact
-from mt_nodes.rules.nearest_texts import Fitted, Floats, Index
+from mt_nodes.rules.nearest_texts import Fitted, Index
 from mt_nodes.rules.scene import SceneFacts
 from mt_nodes.rules.scene_detector import SceneDetector
 from mt_nodes.rules.statement import ADDS, ON_ROAD, REPLACES, Statement

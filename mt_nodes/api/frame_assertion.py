@@ -66,12 +66,7 @@ def assert_frame_holds(
 
 
 def _judged(
-    frame: Frame,
-    stack: FrameStack,
-    relation: str,
-    seed: int,
-    settings: Mapping[str, Any],
-    faults: str | Sequence[str],
+    frame: Frame, stack: FrameStack, relation: str, seed: int, settings: Mapping[str, Any], faults: str | Sequence[str]
 ) -> FrameVerdict | NotApplicable:
     loaded = load_relation(relation)
     try:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
 from mt_nodes.data.ego.ego_track import EgoTrack
@@ -24,7 +25,6 @@ from mt_nodes.stacks.callable_host import as_points, as_radar
 
 SENSORS = ("lidar", "camera", "radar")
 Points = npt.NDArray[np.float32]
-Pixels = npt.NDArray[np.uint8]
 _POINT = np.dtype([(name, np.float32) for name in ("x", "y", "z", "intensity")])
 
 

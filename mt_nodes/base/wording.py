@@ -15,6 +15,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {name}s{of}{what}"
 
 
+def capitalised(text: str) -> str:
+    """Return a text with a capital first letter; the others stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def first_sentence(text: str) -> str:
     """Return the first sentence of a text, in one line; a full stop within brackets or an abbreviation ends none."""
     line = " ".join(text.split())

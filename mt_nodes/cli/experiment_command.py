@@ -21,10 +21,7 @@ VERBS = {
         "moral_levels",
         "the same dilemmas with true objects, a LiDAR and a camera: which module chose, perception or planning",
     ),
-    "automt": (
-        "automt",
-        "Liang et al., 2025: how often follow-ups from traffic rules are valid, and are violated",
-    ),
+    "automt": ("automt", "Liang et al., 2025: how often follow-ups from traffic rules are valid, and are violated"),
     "routes": ("route_experiment", "Brown, Zhou & Chow, 2018: routes of related questions must agree in length"),
 }
 

@@ -94,8 +94,7 @@ def read_data(args: argparse.Namespace, paths: Sequence[Path], prepared: Prepara
     """Read the frames, with a progress bar on a terminal. Raises MtError: a folder or bag cannot be read or used."""
     from rich.progress import Progress, TextColumn
 
-    from mt_nodes.runs.models.bag_samples import BagReading
-    from mt_nodes.runs.models.sources import frames_of
+    from mt_nodes.runs.models.bag_samples import BagReading, frames_of
 
     for name in ("tolerance_s", "wheelbase_m"):
         if not 0.0 < getattr(args, name) < 100.0:

@@ -45,7 +45,7 @@ def watch_run(request: WatchRequest, out: str | None, as_json: bool) -> int:
 def watch_bags(args: argparse.Namespace) -> int:
     """Carry out ``mt replay BAG --watch-only``. Raises UsageError: an option has no meaning for it."""
     from mt_nodes.cli.arguments import role_topics
-    from mt_nodes.runs.watch.watch_files import bag_request
+    from mt_nodes.runs.watch.watch_request import bag_request
 
     if not args.watch_only:
         raise UsageError("--watch-config goes with --watch-only")

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
+
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -49,7 +51,7 @@ class SeriesWindow:
         measured: by name, what the check measured of each pair of answers: (N,), NaN where an arm did not answer.
     """
 
-    stamp_ns: npt.NDArray[np.int64]
+    stamp_ns: Ints
     changed: Flags
     source: ArmSeries
     followup: ArmSeries

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import Matrix, move
 
-Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 #: Shapely polygons in the ground plan.
 Polygons = npt.NDArray[Any]

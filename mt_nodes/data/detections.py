@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.data.output_traits import OTHERS
-
-Floats = npt.NDArray[np.float64]
 
 
 def _renamed(label: npt.NDArray[np.str_], classes: Mapping[str, str]) -> npt.NDArray[np.str_]:
@@ -112,7 +111,7 @@ class Detections:
         return replace(self, **{column.name: getattr(self, column.name)[rows] for column in fields(self)[2:]})
 
     @property
-    def finite(self) -> npt.NDArray[np.bool_]:
+    def finite(self) -> Mask:
         """(M,) whether a row's box consists of finite numbers."""
         boxes = np.column_stack([self.center_m, self.size_m, self.yaw_rad, self.score])
         return np.asarray(np.isfinite(boxes).all(axis=1))
@@ -171,7 +170,7 @@ class ImageBoxes:
         return replace(self, box_px=self.box_px[rows], label=self.label[rows], score=self.score[rows])
 
     @property
-    def finite(self) -> npt.NDArray[np.bool_]:
+    def finite(self) -> Mask:
         """(M,) whether a row consists of finite numbers, its edges in order."""
         boxes = self.box_px
         known = np.isfinite(boxes).all(axis=1) & np.isfinite(self.score)

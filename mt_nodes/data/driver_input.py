@@ -8,6 +8,7 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.messages import CameraInfo, Odometry
 from mt_nodes.data.outputs import Detections, Path
@@ -42,7 +43,7 @@ class DriverInput(WorldInput, total=False):
             :func:`mt_nodes.stacks.callable_host.as_radar`.
     """
 
-    points: npt.NDArray[np.float32]
+    points: Singles
     image: npt.NDArray[np.uint8]
     camera_info: CameraInfo
-    radar: npt.NDArray[np.float32]
+    radar: Singles

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.data.transforms import Matrix, TransformTree
 
 #: Names of the volumes of :class:`Effects`.
@@ -59,9 +60,9 @@ class DoubtfulDepth:
     """
 
     cell_px: int
-    cells: npt.NDArray[np.bool_]
+    cells: Mask
 
-    def shares(self, box_px: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def shares(self, box_px: Floats) -> Floats:
         """Return the share (M,) of boxes (M, 4), as (x0, y0, x1, y1), that is in doubt."""
         sums = np.pad(np.cumsum(np.cumsum(self.cells, axis=0, dtype=np.int64), axis=1), ((1, 0), (1, 0)))
         height, width = self.cells.shape

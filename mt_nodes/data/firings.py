@@ -11,12 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Rows, Singles
 from mt_nodes.data.intensity.firing_rows import heads, ranges_m
 from mt_nodes.data.messages import Cloud
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
 
 #: Echoes of one surface differ by less.
 _SAME_M = 0.01
@@ -40,7 +37,7 @@ class Firings:
         return np.bincount(self.head, minlength=len(self.head))[self.head].astype(np.int32)
 
     @cached_property
-    def range_m(self) -> npt.NDArray[np.float32]:
+    def range_m(self) -> Singles:
         """Ranges (N,) of the points in metres."""
         return ranges_m(self.cloud.points)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.data.outputs import Detections
 
 #: An object with fewer LiDAR points in its box is not demanded of a detector: KITTI, nuScenes and Waymo leave objects
@@ -31,7 +31,7 @@ class GroundTruth:
 
     objects: Detections
     classes: frozenset[str]
-    points: npt.NDArray[np.int64]
+    points: Ints
     areas_m: tuple[tuple[tuple[float, float], ...], ...] | None = None
 
 
@@ -44,7 +44,7 @@ def no_labels(stamp_ns: int) -> GroundTruth | None:
     return None
 
 
-def points_in(objects: Detections, xyz: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def points_in(objects: Detections, xyz: Floats) -> Ints:
     """Return how many points (N, 3), in the frame of the objects, lie in each box (M,)."""
     counts = np.zeros(len(objects), dtype=np.int64)
     for row, (center, size, yaw) in enumerate(zip(objects.center_m, objects.size_m, objects.yaw_rad, strict=True)):

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.data.outputs import ImageBoxes
 
-Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 
@@ -49,7 +49,7 @@ def pair(source: ImageBoxes, followup: ImageBoxes, min_iou: float, same_class: b
     return rows[good], columns[good]
 
 
-def warped(boxes: ImageBoxes, matrix: npt.NDArray[np.float64]) -> ImageBoxes:
+def warped(boxes: ImageBoxes, matrix: Floats) -> ImageBoxes:
     """Return the boxes around the corners (x, y, 1) of the boxes after a 3×3 transform."""
     if not len(boxes):
         return boxes

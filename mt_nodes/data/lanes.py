@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
+
 #: Direction of a lane: the vehicle's own, the same direction, or oncoming.
 OWN, ALONG, ONCOMING = "own", "along", "oncoming"
 
@@ -21,7 +23,7 @@ class Strip(NamedTuple):
     name: str
     direction: str
     width_m: float
-    middle_m: npt.NDArray[np.float64]
+    middle_m: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +38,8 @@ class Lanes:
     stamp_ns: int | None
     name: npt.NDArray[np.str_]
     direction: npt.NDArray[np.str_]
-    width_m: npt.NDArray[np.float64]
-    point_m: npt.NDArray[np.float64]
+    width_m: Floats
+    point_m: Floats
 
     def __len__(self) -> int:
         return len(self.name)
@@ -85,9 +87,9 @@ class SignalStates:
     stamp_ns: int | None
     name: npt.NDArray[np.str_]
     colour: npt.NDArray[np.str_]
-    stop: npt.NDArray[np.float64]
-    score: npt.NDArray[np.float64]
-    box_px: npt.NDArray[np.float64]
+    stop: Floats
+    score: Floats
+    box_px: Floats
 
     def __len__(self) -> int:
         return len(self.name)
@@ -125,7 +127,7 @@ class SignalStates:
         return self.colour
 
     @property
-    def in_image(self) -> npt.NDArray[np.bool_]:
+    def in_image(self) -> Mask:
         """(K,) whether a light has a box in an image."""
         return np.asarray(np.isfinite(self.box_px).all(axis=1))
 

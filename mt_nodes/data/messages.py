@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.cloud import Cloud as Cloud
 from mt_nodes.data.cloud import Points as Points
 from mt_nodes.data.ego.ego_motion import EgoMotion, MotionEstimator
@@ -49,10 +49,10 @@ class CameraInfo:
     width: int
     height: int
     distortion_model: str
-    d: npt.NDArray[np.float64]
-    k: npt.NDArray[np.float64]
-    r: npt.NDArray[np.float64]
-    p: npt.NDArray[np.float64]
+    d: Floats
+    k: Floats
+    r: Floats
+    p: Floats
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Odometry:
     yaw_rate_radps: float = 0.0
     child_frame_id: str = "base_link"
 
-    def seen_from(self, places_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def seen_from(self, places_m: Floats) -> Floats:
         """Return places (n, 2) of ``frame_id`` as the vehicle sees them: x ahead, y to the left."""
         return seen_from(self.x_m, self.y_m, self.yaw_rad, places_m)
 
@@ -154,7 +154,7 @@ class Bundle:
     camera_infos: tuple[CameraInfo, ...] = ()
     transforms: TransformTree = field(default_factory=TransformTree)
     wires: tuple[Wire, ...] = ()
-    regions: dict[str, tuple[str, npt.NDArray[np.float64]]] = field(default_factory=dict)
+    regions: dict[str, tuple[str, Floats]] = field(default_factory=dict)
     extra_clouds: tuple[Cloud, ...] = ()
     loose: tuple[Wire, ...] = ()
     earlier: tuple[Bundle, ...] = ()

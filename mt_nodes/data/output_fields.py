@@ -27,15 +27,13 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, build, param
 from mt_nodes.base.yaml_files import refuse_unknown
 from mt_nodes.data.field_paths import FieldPath, FieldsOf, element_of
 from mt_nodes.data.output_field_keys import KEYS, NEEDED, NESTED, NESTING, OUTSIDE, SIZES, FieldKind
-
-Floats = npt.NDArray[np.float64]
 
 #: Types of numbers and texts, as in rclpy.
 NUMBERS = frozenset(("float", "double", "boolean", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))))

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.detections import Detections as Detections
 from mt_nodes.data.detections import ImageBoxes as ImageBoxes
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.perception import FreeSpace, PredictedObjects
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

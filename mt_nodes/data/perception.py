@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask
 from mt_nodes.data.detections import Detections
 
 #: Value of a cell of which nothing is known, and the largest value, as in ``nav_msgs/OccupancyGrid``.
@@ -46,7 +47,7 @@ class FreeSpace:
         bad = int(((self.cells < UNKNOWN_CELL) | (self.cells > CERTAIN_CELL)).sum())
         return f"{bad} cells of its grid outside -1 to 100" if bad else ""
 
-    def centers_m(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    def centers_m(self, mask: Mask) -> Floats:
         """Return the centres (N, 2) in ``frame_id`` of the cells of a mask (H, W)."""
         row, column = np.nonzero(mask)
         along = (np.column_stack([column, row]) + 0.5) * self.resolution_m
@@ -54,7 +55,7 @@ class FreeSpace:
         turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
         return np.asarray(along @ turn.T + (x, y))
 
-    def values_at(self, places_m: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def values_at(self, places_m: Floats) -> Ints:
         """Return the values (N,) of the cells at places (N, 2) in ``frame_id``; unknown outside of the grid."""
         x, y, yaw = self.origin
         turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
@@ -71,8 +72,8 @@ class PredictedPath(NamedTuple):
     """One way that an obstacle may take: its probability, and (T,) times from now in s and (T, 2) places at them."""
 
     probability: float
-    time_s: npt.NDArray[np.float64]
-    place_m: npt.NDArray[np.float64]
+    time_s: Floats
+    place_m: Floats
 
     @property
     def finite(self) -> bool:
@@ -81,7 +82,7 @@ class PredictedPath(NamedTuple):
         return bool(np.isfinite([self.probability]).all() and np.isfinite(numbers).all() and _rises(self.time_s))
 
 
-def _rises(time_s: npt.NDArray[np.float64]) -> bool:
+def _rises(time_s: Floats) -> bool:
     return bool((np.diff(time_s) > 0.0).all())
 
 
@@ -106,7 +107,7 @@ class PredictedObjects:
         return len(self.paths)
 
     @property
-    def score(self) -> npt.NDArray[np.float64]:
+    def score(self) -> Floats:
         """(M,) of the obstacles."""
         return self.objects.score
 

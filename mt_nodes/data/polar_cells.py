@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
+
 #: Size of a cell.
 RANGE_M, BEARING_DEG = 10, 30
 #: Key in the detail of a verdict: class -> rows [nearest m, rightmost deg, obstacles].
@@ -23,7 +25,7 @@ class Polar(NamedTuple):
     bearing_deg: int
 
 
-def polar_of(xy_m: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def polar_of(xy_m: npt.ArrayLike) -> Ints:
     """Return the cells (N, 2) of places (N, 2), x ahead and y to the left in metres, as :class:`Polar` has them."""
     places = np.asarray(xy_m, dtype=np.float64).reshape(-1, 2)
     ranges = np.hypot(places[:, 0], places[:, 1]) // RANGE_M * RANGE_M

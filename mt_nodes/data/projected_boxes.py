@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import Matrix, move
 
-Floats = npt.NDArray[np.float64]
 #: What is nearer to the plane of the lens has no place in a picture.
 _NEAR_M = 0.1
 _CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])

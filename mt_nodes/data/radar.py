@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cloud import Cloud, Points
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 #: Names of a field with the Doppler speed (in lower case), of its value without the sensor's own motion, and of the
 #: strength. A LiDAR that measures speeds has an intensity instead, so that is not among them.

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.data.radar import Radar
-
-Floats = npt.NDArray[np.float64]
 
 #: Pairs of detections that are tried, and how far a range rate may be from that of a standing target.
 _TRIES, _TOLERANCE_MPS = 100, 0.3
@@ -27,7 +25,7 @@ class SensorMotion:
     """Velocity (2,) of the sensor over the ground in m/s, ahead and to the left, and which detections (N,) stand."""
 
     velocity_mps: Floats
-    standing: npt.NDArray[np.bool_]
+    standing: Mask
 
 
 def directions(radar: Radar) -> Floats:

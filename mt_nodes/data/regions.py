@@ -14,6 +14,7 @@ import numpy.typing as npt
 import shapely
 
 from mt_nodes.base import resources
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
 from mt_nodes.data.hd_maps.road_area import RoadArea, load_road_area
@@ -109,7 +110,7 @@ class Region:
         """Return the shapely outline grown by ``by_m``, or shrunk when negative (for pictures and validation)."""
         return shapely.buffer(self.geometry, by_m, join_style="mitre")
 
-    def contains(self, xyz: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def contains(self, xyz: npt.NDArray[Any]) -> Mask:
         """Return which points (N, 3), or (N, 2) at any height, of the region's frame lie inside; NaN does not."""
         x, y = xyz[:, 0], xyz[:, 1]
         low_x, low_y, high_x, high_y = self.bounds
@@ -121,7 +122,7 @@ class Region:
             inside[rows] = shapely.intersects_xy(self.geometry, x[rows], y[rows])
         return np.asarray(inside)
 
-    def signed_distance(self, xy: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def signed_distance(self, xy: npt.NDArray[Any]) -> Floats:
         """Return the distance in metres of points (N, 2) to the outline, negative inside, in the ground plan."""
         if self.rectangular:
             low_x, low_y, high_x, high_y = self.bounds
@@ -133,7 +134,7 @@ class Region:
         distance = shapely.distance(self.geometry.boundary, points)
         return np.asarray(np.where(shapely.intersects(self.geometry, points), -distance, distance), dtype=np.float64)
 
-    def beyond(self, xy: npt.NDArray[Any], away_m: float) -> npt.NDArray[np.bool_]:
+    def beyond(self, xy: npt.NDArray[Any], away_m: float) -> Mask:
         """Return which points (N, 2) lie more than ``away_m``, at least 0, outside: faster than their distances."""
         if self.rectangular:
             return np.asarray(self.signed_distance(xy) > away_m)

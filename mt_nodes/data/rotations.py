@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats
 
 #: Largest deviation of a matrix times its transpose from the unit matrix that needs no orthogonalisation.
 _ORTHOGONAL = 1e-12

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_list, refuse_unknown
 from mt_nodes.data.rotations import quaternion_of, quaternion_of_rpy, rotation_by, rotation_matrix, rotation_vector
@@ -162,7 +163,7 @@ def inverse(matrix: Matrix) -> Matrix:
     return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
-def move(matrix: Matrix, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def move(matrix: Matrix, xyz: npt.NDArray[Any]) -> Floats:
     """Apply a 4×4 matrix to points of shape (N, 3); each column of the result is contiguous.
 
     Column by column: a matrix product of so thin a matrix takes five times as long, twenty when its threads have to

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.data.association import footprints
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.ground_truth import LEAST_POINTS, GroundTruth, points_in
@@ -35,7 +35,6 @@ from mt_nodes.relations.checks.obstacle_checks import (
 from mt_nodes.relations.checks.obstacles import Comparison, ObstacleCheck
 from mt_nodes.relations.relation import Relation
 
-Mask = npt.NDArray[np.bool_]
 #: What a violated pair comes to, and one that holds; and either, where the labels cannot tell.
 FOLLOWUP_WRONG, FOLLOWUP_RIGHT = "followup_wrong", "followup_right"
 BOTH_WRONG, NOT_BOTH_WRONG = "both_wrong", "not_both_wrong"
@@ -108,7 +107,7 @@ class _Labelled:
     source: Comparison
     followup: Comparison
     pair: Comparison
-    back: npt.NDArray[np.float64]
+    back: Floats
     visible: set[str]
 
     @classmethod
@@ -195,7 +194,7 @@ class _Labelled:
         partners = zip(self.pair.source.track_id, self.pair.partner, strict=True)
         return {str(row) for row, partner in partners if partner >= 0 and str(followup[partner]) in false}
 
-    def _labelled(self, rows: Detections, back: npt.NDArray[np.float64] | None = None) -> Mask:
+    def _labelled(self, rows: Detections, back: Floats | None = None) -> Mask:
         """Return which obstacles (M,) would have a label if they were there: by class, and by place."""
         known = np.isin(rows.label, sorted(self.truth.classes))
         if self.truth.areas_m is None or not len(rows):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,26 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.association import moved
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.outputs import Path as OutputPath
+from mt_nodes.data.perception import FreeSpace
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
-from mt_nodes.engine.output_lines import joined, lines_of, occupied_outlines
 from mt_nodes.engine.pair_view import PairView
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.free_space_checks import FreeSpaceCheck
 from mt_nodes.relations.checks.obstacles import ObstacleComparison
 from mt_nodes.relations.checks.path_checks import expected_places, resampled
+
+#: Cells count as occupied from here on, as for map_server of nav2.
+_OCCUPIED_PERCENT = 65
+#: Half the sides of a unit cell, corner by corner.
+_CORNERS = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
+_GAP = np.full((1, 2), np.nan)
 
 Arrays = dict[str, npt.NDArray[Any]]
 #: Wider pictures are made smaller.
@@ -118,9 +125,7 @@ def _images(
     return arrays
 
 
-def _expected_path(
-    path: OutputPath | None, effects: Effects, followup: Bundle, size: tuple[int, int]
-) -> npt.NDArray[np.float64]:
+def _expected_path(path: OutputPath | None, effects: Effects, followup: Bundle, size: tuple[int, int]) -> Floats:
     """Return where in the follow-up's image the source's path is expected, as pixels (N, 2)."""
     if path is None:
         return np.empty((0, 2))
@@ -131,9 +136,7 @@ def _expected_path(
     return _on_the_road(path.frame_id, places, followup, size)
 
 
-def _on_the_road(
-    frame: str, places: npt.NDArray[Any], bundle: Bundle, size: tuple[int, int]
-) -> npt.NDArray[np.float64]:
+def _on_the_road(frame: str, places: npt.NDArray[Any], bundle: Bundle, size: tuple[int, int]) -> Floats:
     """Return where in a bundle's first image (height, width) places (K, 2) of a line lie, as pixels (N, 2).
 
     They are taken for places on the ground of the line's own frame. None are returned where the camera is not known,
@@ -168,7 +171,7 @@ def _within(xyz: npt.NDArray[Any], window: tuple[float, float, float, float]) ->
     return xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
 
 
-def _points(parts: list[tuple[Cloud, npt.NDArray[Any]]], bundle: Bundle, frame: str) -> npt.NDArray[np.float32]:
+def _points(parts: list[tuple[Cloud, npt.NDArray[Any]]], bundle: Bundle, frame: str) -> Singles:
     moved_parts = [
         move(bundle.transforms.lookup(frame, cloud.frame_id), part[np.isfinite(part).all(axis=1)])
         for cloud, part in parts
@@ -189,7 +192,7 @@ def _boxes(name: str, detections: Detections | None, bundle: Bundle, frame: str)
 def _on_ground(name: str, output: Output, bundle: Bundle, frame: str) -> Arrays:
     """Return the lines of an output, and the outlines of what it holds for occupied, in the picture's frame."""
 
-    def here(lines: Iterable[tuple[str, npt.NDArray[Any]]]) -> npt.NDArray[np.float64]:
+    def here(lines: Iterable[tuple[str, npt.NDArray[Any]]]) -> Floats:
         sound = [(frame_id, line) for frame_id, line in lines if len(line) > 1 and np.isfinite(line).all()]
         ways = [(_to_picture(frame_id, bundle, frame), line) for frame_id, line in sound]
         return joined(move(way, np.pad(line, ((0, 0), (0, 1))))[:, :2] for way, line in ways if way is not None)
@@ -207,9 +210,41 @@ def _to_picture(frame_id: str, bundle: Bundle, frame: str) -> Matrix | None:
         return None
 
 
-def _outline(geometry: Any) -> npt.NDArray[np.float64]:
+def _outline(geometry: Any) -> Floats:
     """Corners (P, 2) of a polygon; of several, those of the largest."""
     parts = [p for p in shapely.get_parts(geometry) if isinstance(p, shapely.Polygon)]
     if not parts:
         return np.empty((0, 2))
     return np.asarray(max(parts, key=lambda p: p.area).exterior.coords)[:, :2]
+
+
+def lines_of(output: Output) -> Iterator[tuple[str, Floats]]:
+    """Yield the frame and the places (N, 2) of each lane, of the path, and of each obstacle's likeliest path."""
+    if output.lanes is not None:
+        for strip in output.lanes.strips:
+            yield output.lanes.frame_id, strip.middle_m
+    if output.path is not None:
+        yield output.path.frame_id, output.path.pose[:, :2]
+    if output.predictions is not None:
+        for paths in output.predictions.paths:
+            if paths:
+                yield output.predictions.frame_id, max(paths, key=lambda path: path.probability).place_m
+
+
+def occupied_outlines(grid: FreeSpace) -> Iterator[Floats]:
+    """Yield the outlines (N, 2), in the grid's frame, of the connected areas that are occupied, and of their holes."""
+    centers = grid.centers_m(np.asarray(grid.cells >= _OCCUPIED_PERCENT))
+    yaw = grid.origin[2]
+    turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    # A little larger than a cell: neighbours overlap, and so become one area whatever is rounded.
+    corners = centers[:, None] + 1.001 * grid.resolution_m * _CORNERS @ turn.T
+    area = shapely.union_all(shapely.polygons(corners)) if len(corners) else shapely.Polygon()
+    for part in shapely.get_parts(area):
+        for ring in (part.exterior, *part.interiors):
+            yield np.asarray(ring.coords)
+
+
+def joined(lines: Iterable[Floats]) -> Floats:
+    """Return lines (N, 2) as one array, not-a-number between two of them."""
+    parts = [part for line in lines for part in (line, _GAP)]
+    return np.concatenate([np.empty((0, 2)), *parts[:-1]])

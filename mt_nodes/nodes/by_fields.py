@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.output_fields import FieldSource, OutputFields
@@ -18,8 +18,6 @@ from mt_nodes.data.perception import FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import yaws
 from mt_nodes.stacks.message_adapter import Adapter, OutputPart
-
-Floats = npt.NDArray[np.float64]
 
 
 class ByFields(Adapter):

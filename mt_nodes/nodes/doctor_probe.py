@@ -4,21 +4,23 @@
 from __future__ import annotations
 
 import array
-import json
 import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import rclpy
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
-from rclpy.utilities import get_rmw_implementation_identifier, try_shutdown
+from rclpy.utilities import get_rmw_implementation_identifier
 from std_msgs.msg import UInt8MultiArray, UInt64
+
+from mt_nodes.nodes.query_process import default_context, json_output
 
 PING, PONG = "/mt_doctor/there", "/mt_doctor/back"
 BYTES = 2_000_000
@@ -29,20 +31,12 @@ ANSWER_TIMEOUT_S = 2.0
 
 def main() -> None:
     """Probe; or, with ``--echo``, be the second process."""
-    # Fast DDS prints its errors to descriptor 1; only our line may go to the real one.
-    out = os.dup(1)
-    os.dup2(2, 1)
-    rclpy.init(args=[])
-    node = rclpy.create_node("mt_doctor_echo" if "--echo" in sys.argv else "mt_doctor")
-    try:
+    answer = json_output()
+    with suppress(KeyboardInterrupt, ExternalShutdownException), default_context():
         if "--echo" in sys.argv:
-            echo(node)
+            echo(rclpy.create_node("mt_doctor_echo"))
         else:
-            os.write(out, (json.dumps(probe(node)) + "\n").encode())
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        try_shutdown()
+            answer(probe(rclpy.create_node("mt_doctor")))
 
 
 def echo(node: Node) -> None:

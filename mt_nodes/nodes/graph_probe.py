@@ -26,6 +26,7 @@ from mt_nodes.base.environment import user_domain
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.clock_echo import ClockPings
 from mt_nodes.nodes.message_classes import available, message_class
+from mt_nodes.nodes.query_process import json_output
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 
 EVERY_S = 0.1
@@ -36,12 +37,10 @@ KEPT = 8
 
 def main() -> None:
     """Look, and print."""
-    # Fast DDS prints its errors to descriptor 1; only our line may go to the real one.
-    out = os.dup(1)
-    os.dup2(2, 1)
+    answer = json_output()
     ros = SpinningContext(user_domain(os.environ))
     try:
-        os.write(out, (json.dumps(look(ros.add(quiet_node, NAME), json.loads(sys.argv[1]))) + "\n").encode())
+        answer(look(ros.add(quiet_node, NAME), json.loads(sys.argv[1])))
     finally:
         ros.close()
 

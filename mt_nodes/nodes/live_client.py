@@ -6,8 +6,6 @@ Started by ``mt live VERB`` in the control domain of the run: ``{"ok": …, "tex
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -16,13 +14,13 @@ import rclpy
 from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.utilities import try_shutdown
 from std_srvs.srv import Trigger
 
 from mt_nodes.base.environment import use_enclave
 from mt_nodes.base.processes import wait_until
 from mt_nodes.base.yaml_files import parse
 from mt_nodes.nodes.live_control import NAME, RELATIONS
+from mt_nodes.nodes.query_process import default_context, json_output
 from mt_nodes.runs.live.commands import Reply
 
 #: How long a run is looked for.
@@ -33,18 +31,12 @@ ANSWER_S, ATTEMPTS = 2.0, 5
 
 def main() -> None:
     """Do what the command line says."""
-    # Fast DDS prints its errors to descriptor 1; only our line may go to the real one.
-    out = os.dup(1)
-    os.dup2(2, 1)
+    answer = json_output()
     use_enclave("live_client")
-    rclpy.init(args=[])
-    try:
+    with default_context():
         node = Node("mt_live_client", enable_rosout=False, start_parameter_services=False)
         reply = command(node, sys.argv[1], sys.argv[2:])
-        answer = None if reply is None else {"ok": reply.ok, "text": reply.text}
-        os.write(out, (json.dumps(answer) + "\n").encode())
-    finally:
-        try_shutdown()
+        answer(None if reply is None else {"ok": reply.ok, "text": reply.text})
 
 
 def command(node: Node, verb: str, words: Sequence[str]) -> Reply | None:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 from geometry_msgs.msg import Point, Vector3
 from rclpy.node import Node
@@ -19,6 +18,7 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.association import moved
 from mt_nodes.data.cdr.codec import encode_cloud
 from mt_nodes.data.message_headers import set_stamp
@@ -116,7 +116,7 @@ def _lost(verdicts: Sequence[Verdict]) -> list[Marker]:
 
 
 def _corners(polygon: Any) -> list[Point]:
-    ring: npt.NDArray[np.float64] = shapely.get_coordinates(shapely.get_exterior_ring(polygon))
+    ring: Floats = shapely.get_coordinates(shapely.get_exterior_ring(polygon))
     return [Point(x=x, y=y) for x, y in ring.tolist()]
 
 

@@ -16,11 +16,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
-from rclpy.signals import (
-    SignalHandlerOptions,
-    get_current_signal_handlers_options,
-    uninstall_signal_handlers,
-)
+from rclpy.signals import SignalHandlerOptions, get_current_signal_handlers_options, uninstall_signal_handlers
 
 from mt_nodes.base.environment import use_enclave
 from mt_nodes.base.errors import ExitCode, MtError
@@ -112,7 +108,7 @@ def _run(make: Callable[[], Node], make_executor: Callable[[], Any], interrupt: 
     except KeyboardInterrupt:
         pass
     finally:
-        _end_signals()
+        end_signals()
         if executor is not None:
             executor.shutdown()
         if node is not None:
@@ -134,7 +130,7 @@ def _tell_that_it_is_ready(node: Node) -> None:
         print(READY, file=sys.stderr, flush=True)
 
 
-def _end_signals() -> None:
+def end_signals() -> None:
     """Hear no more signals, and have rclpy be done with those that came.
 
     rclpy (Jazzy to Rolling of 2026) has a thread that goes, when a signal comes, through a list which an executor frees

@@ -8,10 +8,10 @@ import threading
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.srv import GetPlan
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.rotations import quaternion_of_rpy
 from mt_nodes.data.transforms import MAP_FRAME
@@ -42,7 +42,7 @@ class RouteService:
             self.close()
             raise UsageError(f"--planner ros:{name}: nobody offers this nav_msgs/srv/GetPlan in domain {domain}")
 
-    def __call__(self, query: RouteQuery) -> npt.NDArray[np.float64]:
+    def __call__(self, query: RouteQuery) -> Floats:
         """Return the points (N, 2) of the plan; none if it is empty. Raises InfrastructureError: no answer came."""
         request = GetPlan.Request(start=_pose(query.start), goal=_pose(query.goal))
         answered, future = threading.Event(), self._client.call_async(request)

@@ -88,11 +88,7 @@ def profiles(stack: StackTopics) -> dict[str, tuple[Profile, ...]]:
         "watch_suite": (Profile(TAP, (), (*stack.inputs, *stack.outputs, *stack.needs)),),
         "callable_stack": (_with_parameters(_plain(hosted)),),
         "suite": (suite, *arms),
-        "live_suite": (
-            suite,
-            _managed(control),
-            *arms,
-        ),
+        "live_suite": (suite, _managed(control), *arms),
         TAP_ENCLAVE: (Profile(TAP, (), (*stack.inputs, *stack.outputs, *stack.needs, "/clock")),),
         "live_client": (_plain(Profile("mt_live_client", requests=client)),),
         "clock_echo": (_plain(echo),),

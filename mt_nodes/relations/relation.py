@@ -135,7 +135,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
         given=cast("tuple[Condition, ...]", _plugins("conditions", data.get("given") or [], f"{path}: given")),
         requirement=_texts(data, "requirement", path),
         requires=_texts(data, "requires", path),
-        min_decided=_minimum(data.get("min_decided", 20), path),
+        min_decided=minimum_decided(data.get("min_decided", 20), path),
         tolerated_rate=_rate(data.get("tolerated_rate"), path),
         path=path,
         baseline=_mutations(data.get("baseline") or [], f"{path}: baseline"),
@@ -274,7 +274,8 @@ def _texts(data: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
     raise UsageError(f"{path}: {key}: got {value!r}, expected a list of texts")
 
 
-def _minimum(value: Any, path: Path) -> int:
+def minimum_decided(value: Any, path: Path) -> int:
+    """Return ``min_decided`` of a file. Raises UsageError: it is none."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
     raise UsageError(f"{path}: min_decided: got {value!r}, expected a whole number of at least 1")

@@ -8,8 +8,8 @@ from html import escape
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.engine.pair_view import Floats, PairView, Texts
 from mt_nodes.report.picture_colours import BLUE, GREEN, GREY, LIGHT_BLUE, ORANGE, PURPLE, VERMILLION
 from mt_nodes.report.svg_parts import data_uri, document, indexed_png, number, path, ticks
@@ -131,7 +131,7 @@ def _few(canvas: _Canvas, added: Floats) -> Iterator[str]:
         yield f'<circle cx="{number(right)}" cy="{number(down)}" r="4" fill="{PURPLE}"/>'
 
 
-def _pixels(canvas: _Canvas, xyz: Floats, columns: int, rows: int) -> tuple[npt.NDArray[np.int64], ...]:
+def _pixels(canvas: _Canvas, xyz: Floats, columns: int, rows: int) -> tuple[Ints, ...]:
     at = canvas.places(xyz[:, :2]) * _PIXELS
     inside = at[((at >= 0) & (at < (columns, rows))).all(axis=1)].astype(np.int64)  # a place that is NaN is not seen
     return inside[:, 0], inside[:, 1]

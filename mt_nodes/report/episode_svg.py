@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.engine.series_tables import ARMS
 from mt_nodes.report.episode_view import PLOTTED, CollisionMark, DrawnBody, EpisodeView
 from mt_nodes.world.drive.markings import markings
 from mt_nodes.world.drive.signals import colour_at
-
-Floats = npt.NDArray[np.float64]
 
 _PLOT_X, _PLOT_Y = 2000.0, 400.0
 _LIGHT_M, _CROSS_M, _BAR_M, _NOSE = 0.6, 0.9, 10.0, 0.3
@@ -73,7 +72,7 @@ def path(points_m: npt.ArrayLike, *, closed: bool = True) -> str:
     return _steps(places) + ("z" if closed else "")
 
 
-def _steps(places: npt.NDArray[np.int64]) -> str:
+def _steps(places: Ints) -> str:
     steps = np.diff(places, axis=0)
     moves = steps[steps.any(axis=1)].ravel().tolist()
     return f"M{places[0, 0]} {places[0, 1]}" + (f"l{' '.join(map(str, moves))}" if moves else "")

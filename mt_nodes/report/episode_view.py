@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.engine.recorded_drives import RecordedDrives
 from mt_nodes.engine.series_tables import ARMS
 from mt_nodes.relations.world_changes.scenario_carry import Carry, carried_road
@@ -26,7 +27,6 @@ from mt_nodes.world.drive.scenario import Pose
 from mt_nodes.world.drive.signals import Programme, programmes
 from mt_nodes.world.drive.trace import Collision
 
-Floats = npt.NDArray[np.float64]
 #: Plotted values of the ego: title, column of the trace, factor, unit, smallest height of the plot in that unit.
 PLOTTED = (
     ("speed", "speed_mps", 1.0, "m/s", 1.0),

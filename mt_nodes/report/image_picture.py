@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import cv2
-import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.patches import Rectangle
 
+from mt_nodes.base.arrays import Pixels
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import ImageBox
 from mt_nodes.data.images.codecs import decode
@@ -21,7 +20,6 @@ from mt_nodes.report.picture_colours import VERMILLION
 from mt_nodes.report.pictures.frame_inspection import MutatedFrame
 
 _MAX_IMAGES, _MAX_WIDTH_PX, _MARGIN_IN = 3, 1000, 0.35
-Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.recorded_pair import command
@@ -66,7 +67,7 @@ def packed_pairs(results_dir: Path, rows: Sequence[PairRow], violated: Sequence[
     return packed(header, arrays)
 
 
-def _commanded(rows: Sequence[PairRow]) -> dict[str, npt.NDArray[np.float64]]:
+def _commanded(rows: Sequence[PairRow]) -> dict[str, Floats]:
     if not any(row.commanded for row in rows):
         return {}
     return {

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
+
 _KINDS = {
     "uint8": "Uint8Array",
     "uint16": "Uint16Array",
@@ -58,6 +60,6 @@ def coded(values: Iterable[Value]) -> tuple[npt.NDArray[Any], list[Value]]:
     return np.array(codes, dtype=np.min_scalar_type(max(len(numbers) - 1, 0))), list(numbers)
 
 
-def floats(values: Iterable[float | None]) -> npt.NDArray[np.float64]:
+def floats(values: Iterable[float | None]) -> Floats:
     """Return numbers, NaN for None."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

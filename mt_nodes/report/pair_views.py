@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
@@ -133,7 +134,7 @@ def _cloud(view: PairView) -> tuple[dict[str, npt.NDArray[np.int16]], list[float
     return cloud, origin.round(4).tolist(), step
 
 
-def _keys(points: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
+def _keys(points: npt.NDArray[np.int16]) -> Ints:
     """Return one number (N,) for each place (N, 3)."""
     x, y, z = (points.astype(np.int64) & 0xFFFF).T
     return np.asarray((x << 32) | (y << 16) | z)

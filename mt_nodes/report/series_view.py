@@ -10,15 +10,14 @@ from html import escape
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.arm_series import ANSWER_MS, COMMANDED
 from mt_nodes.engine.series_tables import ARMS
 from mt_nodes.report.picture_colours import BLUE, GREY, LIGHT_BLUE, ORANGE
 from mt_nodes.report.svg_parts import data_uri, document, number, path, ticks
 
-Floats = npt.NDArray[np.float64]
 #: A panel in units of the SVG: its width and height, the room for numbers beside it, its name above, and its pitch.
 _WIDTH, _HIGH, _LEFT, _ABOVE = 500, 88, 44, 18
 _PANEL = _ABOVE + _HIGH + 10

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.rules.models import DEFAULTS
-from mt_nodes.rules.nearest_texts import Floats, cosines, ranked, unit
+from mt_nodes.rules.nearest_texts import cosines, ranked, unit
 from mt_nodes.rules.service import Service, ServiceFailure
 from mt_nodes.rules.vector_file import VectorFile
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats, Ints
+
 #: Returns vectors (n, d) of n texts; zeros for a text without known words.
 Fitted = Callable[[Sequence[str]], Floats]
 #: Fits to all texts of a store.
@@ -96,7 +96,7 @@ def cosines(vectors: Floats, query: Floats) -> Floats:
     return np.asarray(np.round(vectors @ query, DECIMALS) + 0.0)
 
 
-def ranked(rows: Sequence[int] | npt.NDArray[np.int64], similarities: Floats, limit: int) -> list[tuple[int, float]]:
+def ranked(rows: Sequence[int] | Ints, similarities: Floats, limit: int) -> list[tuple[int, float]]:
     """Return the nearest of some rows in ascending order, ties in this order."""
     order = np.argsort(-similarities, kind="stable")[:limit]
     return [(int(rows[at]), float(similarities[at])) for at in order]

@@ -26,13 +26,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import at_most, nothing_to_judge
 
-Floats = npt.NDArray[np.float64]
 SPEED, STEERING = "m/s", "rad"
 #: Standard deviation of a normal distribution per median absolute deviation.
 _MAD_SCALE = 1.4826

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.lanes import SignalStates
 from mt_nodes.data.messages import Bundle, Odometry
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
@@ -49,8 +49,6 @@ def _counts(detections: Detections | ImageBoxes) -> dict[str, int]:
     found = Counter(detections.label[sure].tolist())
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
-
-Floats = npt.NDArray[np.float64]
 
 #: A place this near ahead counts as approached.
 AHEAD_M = 50.0

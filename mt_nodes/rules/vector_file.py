@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.jsonl import LineFile, read_lines
-from mt_nodes.rules.nearest_texts import Floats
 
 _KIND = "vector"
 

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.stacks.box_conventions import CENTRE, KITTI, KITTI_ORDER
 
-Floats = npt.NDArray[np.float64]
 Table = Mapping[str, Any]
 """Columns by name, one value a row."""
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.messages import Cloud, Image, Message, WorldMessage
@@ -205,7 +205,7 @@ def refuse_fork(stack: str) -> Iterator[None]:
         os._exit(1)
 
 
-def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArray[np.float32]:
+def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> Singles:
     """Return a cloud as (N, 4) float32 x, y, z, intensity in the frame given (intensity 0 if it has none)."""
     points = np.empty((len(cloud), 4), dtype=np.float32)
     # Column by column: NumPy takes ten times as long over rows of three.
@@ -224,7 +224,7 @@ def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArra
     return points
 
 
-def as_radar(radar: Radar, frame: str, transforms: TransformTree) -> npt.NDArray[np.float32]:
+def as_radar(radar: Radar, frame: str, transforms: TransformTree) -> Singles:
     """Return a radar's detections (N, 6) float32 in the frame given.
 
     The columns are x, y, z in metres, range rate in m/s (positive: away from the sensor), strength in dB, and the

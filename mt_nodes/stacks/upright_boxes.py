@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.stacks.reference.cluster_boxes import rectangles
 
-Floats = npt.NDArray[np.float64]
 
-
-def boxes_around(points_m: Floats, group: npt.NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+def boxes_around(points_m: Floats, group: Ints) -> tuple[Floats, Floats, Floats]:
     """Return the smallest upright box around each group: ``rectangles`` on the ground, from its lowest to its highest.
 
     Args:

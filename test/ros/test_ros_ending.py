@@ -115,13 +115,13 @@ LATE = """
 import os, signal
 from mt_nodes.nodes import node_main
 
-end_signals = node_main._end_signals
+end_signals = node_main.end_signals
 
 def ending():
     os.kill(os.getpid(), signal.SIGINT)
     end_signals()
 
-node_main._end_signals = ending
+node_main.end_signals = ending
 """
 
 
@@ -163,3 +163,49 @@ def test_nobody_hears_signals_any_more_when_an_executor_is_shut_down(domains: tu
     code = HEARING + node.format(tick=f"os.kill(os.getpid(), signal.{number})", destroy="pass")
     done = ended(domains[0], code)
     assert (done.returncode, done.stdout) == (0, "threads 1 of them left 0\ndestroyed\n"), done.stderr
+
+
+#: Spins as a process that asks something does, and gets a signal meanwhile; then tells which threads are left that
+#: hear signals, when the executor is shut down and when nothing but the interpreter's end is to come.
+ASKING = """
+import atexit, os, signal, sys
+import rclpy
+from {module} import main
+import {module} as asking
+
+def tell_threads():
+    print("threads", len(hearing), "of them left", len(hearing & threads()), file=sys.stderr)
+
+def interrupted(node, *words):
+    rclpy.spin_once(node, timeout_sec=0.01)
+    os.kill(os.getpid(), signal.{number})
+    while rclpy.ok():
+        rclpy.spin_once(node, timeout_sec=0.1)
+
+shutdown = SingleThreadedExecutor.shutdown
+SingleThreadedExecutor.shutdown = lambda self, *args: (tell_threads(), shutdown(self, *args))[1]
+atexit.register(tell_threads)
+asking.{function} = interrupted
+sys.argv = ["asking", *{words}]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("module", "function", "words"),
+    [
+        ("live_client", "command", ["status"]),
+        ("doctor_probe", "probe", []),
+        ("doctor_probe", "echo", ["--echo"]),
+    ],
+    ids=["mt live status", "mt doctor", "mt doctor's second process"],
+)
+def test_what_asks_hears_no_signals_any_more_when_its_executor_is_shut_down(
+    domains: tuple[int, ...], module: str, function: str, words: list[str], number: str
+) -> None:
+    asking = ASKING.format(module=f"mt_nodes.nodes.{module}", function=function, words=words, number=number)
+    done = ended(domains[0], HEARING + asking)
+    told = {line for line in done.stderr.splitlines() if line.startswith("threads")}
+    assert told == {"threads 1 of them left 0"}, done.stderr
+    assert done.returncode in (0, 1, -signal.SIGINT), done.stderr

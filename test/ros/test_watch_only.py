@@ -127,7 +127,7 @@ def test_a_bag_without_the_outputs_is_refused(tmp_path: Path, domains: Any, caps
 
 
 def watched_bag(tmp_path: Path, recording: Path) -> WatchRun:
-    from mt_nodes.runs.watch.watch_files import bag_request
+    from mt_nodes.runs.watch.watch_request import bag_request
 
     config = Path(configuration(tmp_path, 0))
     stack = str(tmp_path / "stack.yaml")

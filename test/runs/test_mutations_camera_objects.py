@@ -28,7 +28,7 @@ from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.figures import figure_of
-from mt_nodes.world.scene.object_rendering import outline_of, render
+from mt_nodes.world.scene.object_rendering import render
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import upright
 from mt_nodes.world.scene.sight import body_of
@@ -112,9 +112,9 @@ def test_hits_of_the_cloud_lie_inside_the_silhouette(kind: str, place: str) -> N
     view = View.of(bundle, bundle.images[0])
     pose = camera_from(view, "base_link") @ next(v for name, v in draw.items() if name.endswith("|pose"))
     own = next(value for name, value in draw.items() if name.endswith("|variant"))
-    outline = outline_of(mutation.figure_in({"variant": own}), pose, view.camera())
-    assert outline is not None
-    (rows, columns), cover = outline
+    rendering = render(mutation.figure_in({"variant": own}), pose, view.camera())
+    assert rendering is not None
+    (rows, columns), cover = rendering.window, rendering.cover
     (topic, hits), *_ = followup.effects.added_points.items()
     to_camera = bundle.transforms.lookup(view.image.frame_id, bundle.cloud(topic).frame_id)
     pixels = view.camera().project(move(to_camera, hits))

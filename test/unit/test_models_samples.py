@@ -22,7 +22,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.data.cdr import codec
-from mt_nodes.runs.models.bag_samples import BagReading, shown_in_bag
+from mt_nodes.runs.models.bag_samples import BagReading, frames_of, shown_in_bag
 from mt_nodes.runs.models.driving_model import weights_path
 from mt_nodes.runs.models.evaluation import errors_of
 from mt_nodes.runs.models.network_catalogue import NETWORKS
@@ -38,7 +38,6 @@ from mt_nodes.runs.models.samples import (
     shown_in,
     write_samples,
 )
-from mt_nodes.runs.models.sources import frames_of
 from mt_nodes.stacks.callables import load_callable
 from mt_nodes.stacks.stack import load_stack
 

@@ -15,12 +15,13 @@ import pytest
 from made_rules import scene, some
 from model_server import Respond, cut, embeds, needs_openai, refuses, sends, serving, stalls, trickles, vectors
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.rules.embeddings import BATCH, Embeddings, FaissIndex
 from mt_nodes.rules.matching import Matcher
 from mt_nodes.rules.models import LanguageModel
-from mt_nodes.rules.nearest_texts import Floats, Index
+from mt_nodes.rules.nearest_texts import Index
 from mt_nodes.rules.service import NoAnswer, Service
 from mt_nodes.rules.shipped_rules import scratch_store
 from mt_nodes.rules.vector_file import VectorFile

@@ -29,8 +29,7 @@ from mt_nodes.runs.live.settings import configured, watch_configured
 from mt_nodes.runs.watch.answer_join import AnswerJoin
 from mt_nodes.runs.watch.conditions_cells import ConditionCells, interval
 from mt_nodes.runs.watch.stream_watch import EventGroups, StreamWatch
-from mt_nodes.runs.watch.watch_files import bag_request
-from mt_nodes.runs.watch.watch_request import named_checks, watch_settings
+from mt_nodes.runs.watch.watch_request import bag_request, named_checks, watch_settings
 from mt_nodes.stacks.stack import load_stack
 
 PERIOD_NS = 100_000_000

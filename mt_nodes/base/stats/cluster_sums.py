@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.wording import counted
 
 #: Consecutive bundles that count as one observation (one second at 10 Hz): neighbours see the same scene.
@@ -26,7 +26,7 @@ Unit = tuple[int, int | None]
 class Clusters:
     """Sums of one level of clusters: ``sums`` is (M, K) int64, one row per cluster, in order of appearance."""
 
-    sums: npt.NDArray[np.int64]
+    sums: Ints
     one: str
     single: bool
 

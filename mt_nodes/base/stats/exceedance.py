@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums
 from mt_nodes.base.stats.intervals import ALPHA, effective_trials, interval_of, mcnemar_p, normal_quantile, sign_test_p
 from mt_nodes.base.wording import counted
@@ -170,7 +171,7 @@ def sign_flip_p(differences: Sequence[int] | Whole, *, two_sided: bool = False) 
 
 def _tail_by_sums(sizes: Whole, counts: Whole, observed: int) -> float:
     """Return the probability that sizes with random signs sum to at least the observed sum, by convolution."""
-    chance: npt.NDArray[np.float64] = np.ones(1)
+    chance: Floats = np.ones(1)
     for size in np.repeat(
         sizes, counts
     ).tolist():  # adds 0 or 2 * size to the lowest sum, -reach; the index is half of that

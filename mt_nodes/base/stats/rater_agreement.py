@@ -6,6 +6,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
+
 Counts = npt.NDArray[np.int64]
 RESAMPLES = 2000
 #: Ends of the interval.
@@ -40,7 +42,7 @@ def kappa_interval(counts: Counts, seed: int = 0) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def _parts(counts: Counts) -> tuple[npt.NDArray[np.float64], ...]:
+def _parts(counts: Counts) -> tuple[Floats, ...]:
     """Return of each case its agreement (N,), whether it has one (N,), shares of categories (N, K), if rated (N,)."""
     ratings = counts.sum(axis=1)
     rated, paired = ratings >= 1, ratings >= 2
@@ -50,12 +52,7 @@ def _parts(counts: Counts) -> tuple[npt.NDArray[np.float64], ...]:
     return agreed, paired.astype(np.float64), shares, rated.astype(np.float64)
 
 
-def _kappa(
-    agreed: npt.NDArray[np.float64],
-    paired: npt.NDArray[np.float64],
-    shares: npt.NDArray[np.float64],
-    rated: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
+def _kappa(agreed: Floats, paired: Floats, shares: Floats, rated: Floats) -> Floats:
     """Return kappa of sums over cases, not-a-number where it is not defined."""
     with np.errstate(divide="ignore", invalid="ignore"):
         by_chance = ((shares / np.asarray(rated)[..., None]) ** 2).sum(axis=-1)
@@ -63,5 +60,5 @@ def _kappa(
         return np.asarray((agreed / paired - by_chance) / room)
 
 
-def _none(value: npt.NDArray[np.float64]) -> float | None:
+def _none(value: Floats) -> float | None:
     return float(value) if np.isfinite(value) else None

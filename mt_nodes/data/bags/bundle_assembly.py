@@ -8,9 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-import numpy.typing as npt
-
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.data.bags.reader import RecordedWire
 from mt_nodes.data.cdr import codec
@@ -18,7 +16,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 
 #: Largest distance of a sensor's stamp from the leading one's while the period is unknown.
 JOIN_NS = 50_000_000
-Region = tuple[str, npt.NDArray[np.float64]]
+Region = tuple[str, Floats]
 
 
 @dataclass(eq=False)

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr import drive_messages, radar_messages
 from mt_nodes.data.cdr.outgoing import outgoing_message
@@ -149,7 +149,7 @@ def transforms_from_msg(msg: Any, static: bool) -> list[Transform]:
     return found
 
 
-def polygon_from_msg(msg: Any) -> tuple[str, npt.NDArray[np.float64]]:
+def polygon_from_msg(msg: Any) -> tuple[str, Floats]:
     """Return frame and corners (N, 3) in metres of a ``PolygonStamped``."""
     corners = [(p.x, p.y, p.z) for p in msg.polygon.points]
     return msg.header.frame_id, np.array(corners, dtype=np.float64).reshape(-1, 3)

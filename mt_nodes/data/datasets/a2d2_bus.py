@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.datasets.recorded_topic import RecordedTopic
 from mt_nodes.data.datasets.vehicle_motion import drive_topic, fix_topic
 
 Stamps = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _Signal = tuple[Stamps, Floats]
 #: Angle of the steering wheel by that of the road wheels, of an Audi Q7 without steered rear wheels (Audi's press
 #: release of 2015, "steering gear ratio of 15.8:1"); assumed constant, and that the vehicle has no steered rear wheels.

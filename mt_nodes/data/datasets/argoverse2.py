@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.feather_tables import arrow, read_feather
@@ -212,9 +213,7 @@ def _labels(path: Path, stamps_ns: Sequence[int], poses: Mapping[int, Matrix], o
     return at
 
 
-def _truth(
-    columns: Mapping[str, Any], chosen: npt.NDArray[np.bool_], areas: tuple[tuple[tuple[float, float], ...], ...]
-) -> GroundTruth:
+def _truth(columns: Mapping[str, Any], chosen: Mask, areas: tuple[tuple[tuple[float, float], ...], ...]) -> GroundTruth:
     rows = {name: columns[name][chosen] for name in _BOX}
     w, x, y, z = (rows[name].astype(np.float64) for name in _POSE[:4])
     objects = Detections.make(

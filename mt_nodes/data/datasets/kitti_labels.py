@@ -11,8 +11,8 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.datasets.kitti_calibration import KittiCalibration
 from mt_nodes.data.ground_truth import GroundTruth
@@ -110,7 +110,7 @@ def _tracklet_box(item: ElementTree.Element, pose: ElementTree.Element, track: s
     return LabelledBox(label, (x, y, z + h / 2.0), (length, w, h), yaw, track)
 
 
-def _box(words: Sequence[str], back: npt.NDArray[np.float64], where: str) -> LabelledBox:
+def _box(words: Sequence[str], back: Floats, where: str) -> LabelledBox:
     try:
         values = [float(word) for word in words[1:]]
     except ValueError:

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Singles
 from mt_nodes.base.directories import write_whole
 from mt_nodes.data.datasets.kitti_calibration import KittiCalibration
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.projected_boxes import projected_boxes
 from mt_nodes.data.transforms import move
 
-Floats = npt.NDArray[np.float64]
 #: From the LiDAR's axes (x ahead, y left, z up) to those of a camera that looks ahead (x right, y down, z ahead).
 AHEAD = np.array([[0.0, -1.0, 0.0, 0.0], [0.0, 0.0, -1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
 #: Width and height of KITTI's pictures, and of a frame without one.
@@ -42,7 +41,7 @@ class KittiFrame:
         picture: PNG, empty for none.
     """
 
-    points: npt.NDArray[np.float32]
+    points: Singles
     objects: Detections
     ignored: Detections
     calibration: KittiCalibration
@@ -50,7 +49,7 @@ class KittiFrame:
     picture: bytes = b""
 
     @property
-    def seen(self) -> npt.NDArray[np.bool_]:
+    def seen(self) -> Mask:
         """(M,) which objects camera 2 sees: the others have no place in a file of this format."""
         return np.asarray(np.isfinite(image_boxes(self.objects, self.calibration, self.size_px)).all(axis=1))
 

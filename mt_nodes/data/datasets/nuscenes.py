@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.association import moved
 from mt_nodes.data.datasets.dataset_name import DatasetName
@@ -193,7 +193,7 @@ def _stamp_ns(row: Row) -> int:
     return int(row["timestamp"]) * 1000
 
 
-def _pose(row: Row) -> npt.NDArray[np.float64]:
+def _pose(row: Row) -> Floats:
     try:
         w, x, y, z = row["rotation"]
         return pose_matrix(row["translation"], (x, y, z, w))
@@ -203,7 +203,7 @@ def _pose(row: Row) -> npt.NDArray[np.float64]:
         ) from error
 
 
-def _labels(tables: Path, frames: Mapping[int, tuple[Row, npt.NDArray[np.float64]]]) -> LabelsAt:
+def _labels(tables: Path, frames: Mapping[int, tuple[Row, Floats]]) -> LabelsAt:
     """Return the annotations of each key frame of the LiDAR; between them nothing is labelled."""
     keys = {row["sample_token"] for row, _ in frames.values() if row["is_key_frame"]}
     path = tables / ANNOTATIONS
@@ -233,7 +233,7 @@ def _class_of(category: str) -> str:
     return next((label for start, label in _CLASSES if category.startswith(start)), "unknown")
 
 
-def _truth(rows: Sequence[Row], classes: Mapping[str, str], pose: npt.NDArray[np.float64]) -> GroundTruth:
+def _truth(rows: Sequence[Row], classes: Mapping[str, str], pose: Floats) -> GroundTruth:
     """Return annotations, which stand in the global frame, as boxes in that of the ego vehicle."""
     turned = [_pose(row) for row in rows]
     objects = Detections.make(

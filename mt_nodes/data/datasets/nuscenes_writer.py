@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Singles
 from mt_nodes.base.directories import write_whole
 from mt_nodes.data.datasets.nuscenes import LIDAR
 from mt_nodes.data.outputs import Detections
@@ -60,11 +60,11 @@ class NuscenesFrame:
 
     scene: str
     stamp_us: int
-    points: npt.NDArray[np.float32]
+    points: Singles
     objects: Detections
-    returns: npt.NDArray[np.int64]
-    mount_m: npt.NDArray[np.float64]
-    picture: tuple[bytes, str, tuple[int, int], npt.NDArray[np.float64], npt.NDArray[np.float64]] | None = None
+    returns: Ints
+    mount_m: Floats
+    picture: tuple[bytes, str, tuple[int, int], Floats, Floats] | None = None
 
 
 @dataclass
@@ -123,8 +123,8 @@ class NuscenesTables:
         sensor: tuple[str, str, str],
         content: bytes,
         suffix: str,
-        mount: npt.NDArray[np.float64],
-        k: npt.NDArray[np.float64] | None = None,
+        mount: Floats,
+        k: Floats | None = None,
         size_px: tuple[int, int] = (0, 0),
     ) -> None:
         """Write a sensor's file, and keep its rows. ``sensor``: channel, modality, file format."""
@@ -189,7 +189,7 @@ def _token(kind: str, name: str) -> str:
     return hashlib.sha256(f"{kind} {name}".encode()).hexdigest()[:32]
 
 
-def _quaternion(turn: npt.NDArray[np.float64]) -> list[float]:
+def _quaternion(turn: Floats) -> list[float]:
     """Return w, x, y, z of a rotation (3, 3)."""
     from scipy.spatial.transform import Rotation
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.datasets.recorded_topic import RecordedTopic
@@ -85,9 +86,7 @@ def info_topic(topic: str, stamps_ns: Sequence[int], infos: Sequence[CameraInfo]
     return RecordedTopic(topic, codec.CAMERA_INFO, stamps_ns, read)
 
 
-def pinhole(
-    frame_id: str, size: tuple[int, int], k: npt.NDArray[np.float64], distortion: Sequence[float] = (0.0,) * 5
-) -> CameraInfo:
+def pinhole(frame_id: str, size: tuple[int, int], k: Floats, distortion: Sequence[float] = (0.0,) * 5) -> CameraInfo:
     """Return the intrinsics of a camera of a size (width, height): ``k`` (3, 3), distortion after OpenCV."""
     p = np.column_stack([k, np.zeros(3)])
     return CameraInfo("", 0, frame_id, *size, "plumb_bob", np.array(distortion, dtype=np.float64), k, np.eye(3), p)

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.messages import Points
 from mt_nodes.data.transforms import inverse
 
-Floats = npt.NDArray[np.float64]
 _POINT = np.dtype(
     [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4"), ("elongation", "<f4"), ("ring", "<u2")]
 )
@@ -31,9 +30,7 @@ class RangeImageModel:
     extrinsic: Floats
     elevations: Callable[[int], Floats]
 
-    def points(
-        self, image: npt.NDArray[np.float32], pixel_poses: npt.NDArray[np.float32] | None, pose: Floats
-    ) -> Points:
+    def points(self, image: Singles, pixel_poses: Singles | None, pose: Floats) -> Points:
         """Return the points (N,) that came back, in the LiDAR's frame at the frame's own instant.
 
         Args:

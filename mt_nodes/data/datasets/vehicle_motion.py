@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.drive_messages import DRIVE, DRIVE_STAMPED
 from mt_nodes.data.datasets.recorded_topic import RecordedTopic
 from mt_nodes.data.transforms import EGO_FRAME
 
-Floats = npt.NDArray[np.float64]
 DRIVE_TOPIC, FIX_TOPIC, FIX_FRAME = "/vehicle/drive", "/gps/fix", "gps"
 FIX = "sensor_msgs/msg/NavSatFix"
 

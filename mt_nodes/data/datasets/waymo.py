@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.datasets.dataset_name import DatasetName
@@ -194,14 +195,14 @@ def _info(row: Mapping[str, Any], frame: str) -> Any:
     return pinhole(frame, size, np.array([[f_u, 0.0, c_u], [0.0, f_v, c_v], [0.0, 0.0, 1.0]]), distortion)
 
 
-def _inclinations(row: Mapping[str, Any]) -> Callable[[int], npt.NDArray[np.float64]]:
+def _inclinations(row: Mapping[str, Any]) -> Callable[[int], Floats]:
     """Return what gives the elevation of each row of a range image of some height, the uppermost first."""
     values = row.get(f"{_LIDAR_MODEL}.beam_inclination.values")
     low, high = (row[f"{_LIDAR_MODEL}.beam_inclination.{name}"] for name in ("min", "max"))
     return partial(_elevations, values, low, high)
 
 
-def _elevations(values: Sequence[float] | None, low: float, high: float, height: int) -> npt.NDArray[np.float64]:
+def _elevations(values: Sequence[float] | None, low: float, high: float, height: int) -> Floats:
     upwards = np.array(values) if values else low + (np.arange(height) + 0.5) / height * (high - low)
     return np.asarray(upwards[::-1], dtype=np.float64)
 

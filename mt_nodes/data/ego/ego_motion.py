@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.rotations import quaternion_of, rotation_matrix, rotation_vector
 from mt_nodes.data.transforms import Matrix, inverse, pose_between
 
-Floats = npt.NDArray[np.float64]
 #: Sources of ego motion, the most trusted first.
 TF, ODOMETRY, IMU, KISS_ICP = "tf", "odometry", "imu", "kiss_icp"
 #: Poses are rounded to so many decimals (metres, quaternion): sums over threads differ in the last bits.

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mt_nodes.data.ego import lidar_odometry, published_motion
-from mt_nodes.data.ego.ego_motion import (
-    DECIMALS,
-    IMU,
-    KISS_ICP,
-    EgoMotion,
-    moved_m,
-    rounded_pose,
-)
+from mt_nodes.data.ego.ego_motion import DECIMALS, IMU, KISS_ICP, EgoMotion, moved_m, rounded_pose
 from mt_nodes.data.ego.keyframe import LostTrack
 from mt_nodes.data.ego.lidar_track import LidarTrack
 from mt_nodes.data.ego.published_motion import HISTORY_S, PoseSource, PublishedMotion

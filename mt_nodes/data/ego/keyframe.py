@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import MtError
 from mt_nodes.base.open3d_late import open3d
-from mt_nodes.data.ego.ego_motion import Floats
 from mt_nodes.data.transforms import Matrix, move
 
 #: Only nearer points are used, one in each voxel of this size.

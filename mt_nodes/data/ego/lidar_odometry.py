@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.data.ego.ego_motion import Floats, TimedPose, between, relative, rounded_pose
+from mt_nodes.base.arrays import Floats
+from mt_nodes.data.ego.ego_motion import TimedPose, between, relative, rounded_pose
 from mt_nodes.data.ego.keyframe import Keyframe, LostTrack
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix

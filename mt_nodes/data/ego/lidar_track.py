@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mt_nodes.data.ego.ego_motion import Floats, TimedPose, motion_between
+from mt_nodes.base.arrays import Floats
+from mt_nodes.data.ego.ego_motion import TimedPose, motion_between
 from mt_nodes.data.ego.keyframe import LostTrack
 from mt_nodes.data.ego.lidar_odometry import LidarOdometry, in_base
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, TransformTree, UnknownTransform

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import MtError
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.ego.ego_motion import ODOMETRY, TF, Floats, TimedPose, between, motion_between, moved_m, turned_rad
+from mt_nodes.data.ego.ego_motion import ODOMETRY, TF, TimedPose, between, motion_between, moved_m, turned_rad
 from mt_nodes.data.transforms import (
     EGO_FRAME,
     MAP_FRAME,

@@ -7,16 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.spatial import cKDTree
 
+from mt_nodes.base.arrays import Floats, Ints, Mask
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 #: Step between places of a lane.
 STEP_M = 3.0
 #: A lane leads into another one that begins this near its end, and not more than this aside of its direction.
@@ -96,7 +94,7 @@ class LaneGraph:
         first[1:] = (np.diff(begin) != 0) | (np.diff(end) != 0)
         return csr_array(coo_array((costs[first], (begin[first], end[first])), shape=(count, count)))
 
-    def ways_near(self, x_m: float, y_m: float, within_m: float) -> npt.NDArray[np.bool_]:
+    def ways_near(self, x_m: float, y_m: float, within_m: float) -> Mask:
         """Return which ways (W,) come within a distance of a point."""
         begin = self.places_m[self.begin]
         along, to = self.places_m[self.end] - begin, np.array([x_m, y_m]) - begin

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import refuse_unknown
 from mt_nodes.data.hd_maps.hd_map import VEHICLE_KINDS, HdMap
@@ -116,7 +117,7 @@ def _chosen(area: RoadArea) -> HdMap:
     return _read(area.map, area.origin_deg, area.sha256).chosen(area.kinds, area.along)
 
 
-def _seen_from(to_map: npt.NDArray[Any], ring: npt.NDArray[np.float64]) -> tuple[tuple[float, float], ...]:
+def _seen_from(to_map: npt.NDArray[Any], ring: Floats) -> tuple[tuple[float, float], ...]:
     """Return corners at the height of the ego, given in the map's frame, in that of the ego."""
     away = np.column_stack([ring - to_map[:2, 3], np.zeros(len(ring))])
     return tuple((float(x), float(y)) for x, y in (away @ to_map[:3, :3])[:, :2])

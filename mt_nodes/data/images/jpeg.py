@@ -9,7 +9,8 @@ from functools import lru_cache
 
 import cv2
 import numpy as np
-import numpy.typing as npt
+
+from mt_nodes.base.arrays import Floats
 
 #: Steps of luminance of ITU-T T.81, annex K.1, which libjpeg scales by the quality; their order does not matter here.
 _TABLE = """
@@ -43,7 +44,7 @@ def quality_of(data: bytes) -> int:
 
 
 @lru_cache
-def _means() -> npt.NDArray[np.float64]:
+def _means() -> Floats:
     """Return the mean step (100,) of the first table at each quality, as libjpeg scales and rounds it."""
     percent = np.where(_QUALITIES < 50, 5000 // _QUALITIES, 200 - 2 * _QUALITIES)
     return np.asarray(np.clip((_STEPS * percent[:, None] + 50) // 100, 1, 255).mean(axis=1))

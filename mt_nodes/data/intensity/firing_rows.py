@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from mt_nodes.base.arrays import Mask, Rows, Singles
+
 Points = npt.NDArray[Any]
 
 #: Fields with the number of a laser, and with the time of a firing.
@@ -45,7 +45,7 @@ def heads(points: Points) -> npt.NDArray[np.int32]:
     return head
 
 
-def ranges_m(points: Points) -> npt.NDArray[np.float32]:
+def ranges_m(points: Points) -> Singles:
     """Return the ranges (N,) of points in metres."""
     squares = np.zeros(len(points))
     for name in "xyz":
@@ -78,7 +78,7 @@ def _too_long(same: Mask) -> Mask:
     return long
 
 
-def _on_one_ray(points: Points, rows: Rows, range_m: npt.NDArray[np.float32]) -> Mask:
+def _on_one_ray(points: Points, rows: Rows, range_m: Singles) -> Mask:
     """Return whether returns (n,) and the next ones (n - 1,) are on one ray, but for the lasers' own places."""
     same = np.empty(max(len(rows) - 1, 0), dtype=bool)
     for start in range(0, len(same), _PIECE):  # in blocks, to save memory

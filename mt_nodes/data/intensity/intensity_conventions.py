@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError, suggest
 
 Values = npt.NDArray[Any]
@@ -86,7 +87,7 @@ class IntensityConvention:
         found *= np.float32(self.white)
         return np.minimum(found, np.float32(self.top), out=found)
 
-    def decibels(self, values: npt.ArrayLike, range_m: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def decibels(self, values: npt.ArrayLike, range_m: npt.ArrayLike) -> Floats:
         """Return what :meth:`reflectivity` does, in decibels over white, in double precision: for proofs."""
         value, away_m = np.asarray(values, np.float64), np.asarray(range_m, np.float64)
         with np.errstate(divide="ignore"):

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.intensity.echo_fields import AMBIENT_NAMES, EchoField, EchoFields, echo_names
 from mt_nodes.data.intensity.intensity_conventions import CONVENTIONS, STREET_P90, IntensityConvention, convention
 
 Points = npt.NDArray[Any]
-Singles = npt.NDArray[np.float32]
 
 #: Returns that are looked at, at most, spread evenly over the cloud.
 _SAMPLE = 20_000
@@ -39,7 +39,7 @@ class IntensitySample:
     """Some returns of a cloud: their ranges (n,) and the values (n,) of each echo field, finite all of them."""
 
     range_m: Singles
-    values: Mapping[str, npt.NDArray[np.float64]]
+    values: Mapping[str, Floats]
     whole: Mapping[str, bool]
 
     @classmethod
@@ -150,7 +150,7 @@ def _read(name: str, layout: frozenset[str], sample: IntensitySample, before: Ma
     return _by_values(sample, name, layout)
 
 
-def _senseless(name: str, values: npt.NDArray[np.float64]) -> str:
+def _senseless(name: str, values: Floats) -> str:
     """Return what is wrong with values that no sensor gives; empty for others."""
     low, most, high = float(values.min()), float(np.quantile(values, 0.999)), float(values.max())
     if low >= 0.0 and most <= _MOST and high <= _GLARE * max(most, 1.0):
@@ -194,7 +194,7 @@ def _by_values(sample: IntensitySample, name: str, layout: frozenset[str]) -> _R
     return _nearest(sample, name, ("kitti", "velodyne_unit"), "0 to 1")
 
 
-def _byte_names(layout: frozenset[str], values: npt.NDArray[np.float64]) -> tuple[str, ...]:
+def _byte_names(layout: frozenset[str], values: Floats) -> tuple[str, ...]:
     """Return the conventions of 0 to 255 that a layout admits, the likeliest first."""
     if {"ring", "timestamp"} <= layout:
         return "hesai", "robosense"
@@ -251,7 +251,7 @@ def _slope(range_m: Singles, values: npt.NDArray[Any]) -> float | None:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def _fading(sample: IntensitySample, values: npt.NDArray[np.float64]) -> float | None:
+def _fading(sample: IntensitySample, values: Floats) -> float | None:
     """Return a of values that are e^(-a R) alone, as a simulator's are; None for others."""
     if len(values) < _IN_BIN or values.min() <= 0.0:
         return None
@@ -260,14 +260,12 @@ def _fading(sample: IntensitySample, values: npt.NDArray[np.float64]) -> float |
     return rate if 1e-4 <= rate <= 0.2 and np.abs(loss - rate * range_m).max() <= 0.02 * loss.max() else None
 
 
-def _in_steps(values: npt.NDArray[np.float64], step: float) -> bool:
+def _in_steps(values: Floats, step: float) -> bool:
     steps = values / step
     return bool(np.abs(steps - np.rint(steps)).max() < 1e-4)
 
 
-def _apart(
-    sample: IntensitySample, values: npt.NDArray[np.float64], one: IntensityConvention, other: IntensityConvention
-) -> float:
+def _apart(sample: IntensitySample, values: Floats, one: IntensityConvention, other: IntensityConvention) -> float:
     """Return how many times more returns fog takes by one reading than by the other."""
     first, second = (_lost(row.reflectivity(values, sample.range_m), sample.range_m) + 0.01 for row in (one, other))
     return max(first / second, second / first)

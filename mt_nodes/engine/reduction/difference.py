@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.data.messages import PARTS, Bundle, Cloud, Image, Message, WorldMessage
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.radar import Radar
 from mt_nodes.engine.message_digests import sha256_of
-from mt_nodes.engine.reduction.row_matching import Bytes, Mask, RowEdit
+from mt_nodes.engine.reduction.row_matching import Bytes, RowEdit
 
 #: Side of the blocks that changed pixels are taken back in.
 BLOCK_PX = 16

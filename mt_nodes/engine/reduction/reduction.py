@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.reduction.difference import Difference
-from mt_nodes.engine.reduction.row_matching import Mask
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.relations.pipeline import DerivedFollowup
 

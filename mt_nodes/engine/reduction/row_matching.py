@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from mt_nodes.base.arrays import Floats, Mask, Rows
+
 Bytes = npt.NDArray[Any]
 """(N,) opaque items of some bytes each."""
 _NONE = np.empty(0, dtype=np.int64)
@@ -77,7 +77,7 @@ class RowEdit:
         order = np.argsort(np.concatenate([np.arange(self.after)[stays], self._behind(restored)]), kind="stable")
         return np.asarray(np.concatenate([taken[stays], restored])[order])
 
-    def _behind(self, rows: Rows) -> npt.NDArray[np.float64]:
+    def _behind(self, rows: Rows) -> Floats:
         """Return where rows of ``before`` belong in ``after``: half a row behind their last neighbour that is there."""
         known = np.flatnonzero(self.partner >= 0)
         known = known[np.argsort(self.partner[known], kind="stable")]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.base.wording import counted
+from mt_nodes.base.wording import capitalised, counted
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.engine.summary.deaths import describe_deaths
 from mt_nodes.engine.summary.undecided_reasons import why_never_decided
@@ -71,7 +71,7 @@ def headline(summary: Summary) -> Headline:
     if verdict == PASS:
         return Headline(verdict, _passed(relations), _joined([_certainty(relations), _claimed(summary, PASS)]))
     if row.get("outcome") == PASS:  # what passes so far may not count, as where time ran out
-        return Headline(verdict, f"{_capital(summary['exit_why'])}.", _so_far(relations), relation)
+        return Headline(verdict, f"{capitalised(summary['exit_why'])}.", _so_far(relations), relation)
     return _undecided(verdict, relations, relation)
 
 
@@ -152,7 +152,7 @@ def _passed(relations: Mapping[str, Row]) -> str:
     if len(passed) == 1:
         return f"With {changes[0]}, {found} in {scope.removesuffix(' each')}{waived}."
     list_text = f": {'; '.join(changes)}" if len(changes) <= _NAMED else ""
-    return f"{_capital(found)} of {len(passed)} relations in {scope}{list_text}{waived}."
+    return f"{capitalised(found)} of {len(passed)} relations in {scope}{list_text}{waived}."
 
 
 def _except(waived: int) -> str:
@@ -201,9 +201,9 @@ def _trouble(summary: Summary, verdict: str) -> str:
     if verdict not in CALLED.values():
         return ""
     if summary.get("deaths"):
-        return f"{_capital(describe_deaths(summary['deaths']))}."
+        return f"{capitalised(describe_deaths(summary['deaths']))}."
     interrupted = verdict == CALLED[ExitCode.INTERRUPTED]
-    return "The run was interrupted before its end." if interrupted else f"{_capital(summary['exit_why'])}."
+    return "The run was interrupted before its end." if interrupted else f"{capitalised(summary['exit_why'])}."
 
 
 def _claimed(summary: Summary, outcome: str) -> str:
@@ -212,7 +212,7 @@ def _claimed(summary: Summary, outcome: str) -> str:
     if not named:
         return ""
     if outcome == PASS:
-        return f"{_capital(counted(len(named), 'claim'))} of the scenario {'holds' if len(named) == 1 else 'hold'}."
+        return f"{capitalised(counted(len(named), 'claim'))} of the scenario {'holds' if len(named) == 1 else 'hold'}."
     name, row = next(iter(named.items()))
     more = f" (and {counted(len(named) - 1, 'more claim')})" if len(named) > 1 else ""
     return f"The claim {row['formula'] or name} is {row['why']}{more}."
@@ -242,10 +242,6 @@ def _named(name: str, row: Row) -> str:
 
 def _worst(row: Row) -> str:
     return str(row.get("worst", {}).get("pair", ""))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _joined(parts: list[str]) -> str:

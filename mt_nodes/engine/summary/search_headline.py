@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.base.wording import counted
+from mt_nodes.base.wording import capitalised, counted
 from mt_nodes.engine.summary.headline import CALLED, FAIL, INCONCLUSIVE, PASS, Headline
 
 
@@ -18,7 +18,7 @@ def search_headline(summary: Mapping[str, Any]) -> Headline:
     trials = f"{counted(summary['trials'], 'trial')}: " + ", ".join(f"{n} {o}" for o, n in summary["outcomes"].items())
     notes = [trials, summary["note"], _spent(summary)]
     if found is None:
-        return Headline(verdict, f"{_capital(summary['exit_why'])}.", _sentences(notes), summary["relation"])
+        return Headline(verdict, f"{capitalised(summary['exit_why'])}.", _sentences(notes), summary["relation"])
     ends = " and ".join(axis_words(axis, found["values"][axis["name"]]) for axis in summary["axes"])
     confirmed = [
         f"confirmed in {one['violated']} of {counted(one['plays'], 'replay')} of the same input, without the change in "
@@ -44,11 +44,7 @@ def _spent(summary: Mapping[str, Any]) -> str:
 
 
 def _sentences(parts: list[str]) -> str:
-    return " ".join(f"{_capital(part)}." for part in parts if part)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return " ".join(f"{capitalised(part)}." for part in parts if part)
 
 
 def _number(value: float) -> str:

@@ -17,7 +17,6 @@ from mt_nodes.engine.summary.watch_words import amount, duration
 FILE = "watch.jsonl"
 CONDITION, TALLY, EVENT, ERROR = "watch", "tally", "event", "error"
 AXES = ("weather", "light", "road", "speed", "range")
-_TEXT_OR_NULL = (str, type(None))
 _CELL_ROW = [(str, int, type(None))]
 SHAPES: dict[str, Shape] = {
     CONDITION: {

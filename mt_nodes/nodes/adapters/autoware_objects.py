@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.message_headers import set_header, stamp_of
 from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.message_classes import message_class
@@ -110,8 +110,6 @@ class AutowareAutoPredictedObjects(AutowarePredictedObjects):
 
     type: ClassVar[str] = "autoware_auto_perception_msgs/msg/PredictedObjects"
 
-
-Floats = npt.NDArray[np.float64]
 
 #: Names of the constants of ``ObjectClassification``, in small letters; the older package ends with the pedestrian.
 LABELS = (

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.cdr.image_markers import LINES, OUTLINE
 from mt_nodes.data.cdr.markers import OPACITY, Cube, cubes
 from mt_nodes.data.cdr.world_messages import lane_markers, light_markers
@@ -31,7 +31,7 @@ UNKNOWN = (float("nan"),) * 3
 #: Notes that are no traits of a person.
 _OWN_NOTES = ("score", "track", "velocity")
 
-Boxes = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
+Boxes = tuple[Floats, Floats, Floats]
 
 
 class MarkerArrayObstacles(Adapter):

@@ -9,8 +9,9 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path as PathMessage
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.message_headers import set_stamp, stamp_of
-from mt_nodes.data.outputs import Floats, Path
+from mt_nodes.data.outputs import Path
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import planar, set_planar
 from mt_nodes.stacks.message_adapter import OutputPart, StampedAdapter

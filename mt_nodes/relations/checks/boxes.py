@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.image_boxes import areas, iou, pair, shared, warped
@@ -27,7 +28,6 @@ from mt_nodes.relations.checks.scored_check import (
     score_falls,
 )
 
-Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 _NAMED = 3
 #: Largest share of a box that an added object may cover: a person occluded by a quarter is still visible enough.
@@ -53,7 +53,7 @@ class BoxComparison:
     demanded: Mask
     partner: Rows
     added: ImageBoxes
-    visible: npt.NDArray[np.float64]
+    visible: Floats
     doubtful: Mask
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.association import Association, moved
@@ -24,8 +25,6 @@ from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
 from mt_nodes.relations.checks.boxes import image_of
 from mt_nodes.relations.checks.obstacles import in_boxes
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 #: The score from which detections and boxes count, where neither relation nor stack file has one.
 SCORE_LOW = 0.3

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import at_most, nothing_to_judge
@@ -164,7 +164,6 @@ def _peaks(driven: ScenarioTrace) -> dict[str, float]:
     }
 
 
-Floats = npt.NDArray[np.float64]
 #: Distance between places along the way.
 _STEP_M = 1.0
 

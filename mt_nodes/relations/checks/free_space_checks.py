@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -22,7 +23,6 @@ from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
 
 Places = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class FreeCellsKept(FreeSpaceCheck):
         )
 
 
-def _flat(matrix: npt.NDArray[np.float64], places: Places) -> Places:
+def _flat(matrix: Floats, places: Places) -> Places:
     return np.asarray(move(matrix, np.column_stack([places, np.zeros(len(places))]))[:, :2])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -158,7 +159,7 @@ def _distances(line: Places, places: Places) -> Places:
     return np.asarray(shapely.distance(shapely.LineString(line), shapely.points(places)))
 
 
-def _passes(line: Places, places: Places) -> npt.NDArray[np.bool_]:
+def _passes(line: Places, places: Places) -> Mask:
     """Return which places (N,) lie beside a line, not before its beginning or behind its end."""
     first, last = line[1] - line[0], line[-1] - line[-2]
     string = shapely.LineString(line)

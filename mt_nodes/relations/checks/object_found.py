@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.association import bev_iou, footprints
 from mt_nodes.data.output_traits import OutputTraits
@@ -17,10 +17,9 @@ from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, Judgement
 from mt_nodes.relations.checks.base import at_least, nothing_to_judge
 from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
-from mt_nodes.relations.checks.obstacles import Comparison, Mask, describe, places, touching
+from mt_nodes.relations.checks.obstacles import Comparison, describe, places, touching
 from mt_nodes.relations.checks.scored_check import described_unreported, of_classes
 
-Floats = npt.NDArray[np.float64]
 _BY_RANGE = {"name": "range", "unit": "m", "bin": 10.0}
 
 

@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 import shapely
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.association import Polygons, accounted_for, covered, footprints, grown, newly_covered
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import SCORE_FALLS, Judgement
 from mt_nodes.relations.checks.base import at_least, at_most, nothing_to_judge
-from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, Rows, describe, places, touching
+from mt_nodes.relations.checks.obstacles import Comparison, ObstacleCheck, Rows, describe, places, touching
 from mt_nodes.relations.checks.scored_check import described_falls, score_falls
 
 #: One box stands for at most so many merged neighbours, and at least this share of it must lie in their surroundings.

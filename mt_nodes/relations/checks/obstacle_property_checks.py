@@ -6,16 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import at_least, at_most, nothing_to_judge
 from mt_nodes.relations.checks.obstacles import Comparison, ObstacleCheck, describe, places
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.association import Association, canonical, footprints, moved
@@ -24,7 +25,6 @@ from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.scored_check import ScoredCheck
 
-Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 #: Shapely polygons seen from above.
 Outlines = npt.NDArray[Any]

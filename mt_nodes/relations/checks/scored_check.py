@@ -10,11 +10,11 @@ from typing import ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.output_traits import DEFAULT_THRESHOLDS, OutputTraits, Thresholds
 from mt_nodes.relations.checks.base import Check
 
-Floats = npt.NDArray[np.float64]
 _NAMED = 3
 
 
@@ -23,7 +23,7 @@ def score_falls(before: Floats, after: Floats) -> list[list[float]]:
     return np.column_stack([before, after]).round(3).tolist()  # type: ignore[no-any-return]
 
 
-def of_classes(label: npt.NDArray[np.str_], classes: Sequence[str]) -> npt.NDArray[np.bool_]:
+def of_classes(label: npt.NDArray[np.str_], classes: Sequence[str]) -> Mask:
     """Tell which rows (N,) are of one of some classes, however these are capitalised; all where none are named."""
     known = [name.lower() for name in classes]
     return np.isin(np.char.lower(label), known) if classes else np.ones(len(label), dtype=bool)

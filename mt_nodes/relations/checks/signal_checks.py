@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -23,7 +24,6 @@ from mt_nodes.relations.checks.base import at_least, nothing_to_judge
 from mt_nodes.relations.checks.boxes import IN_DOUBT, hidden, image_of, whole
 from mt_nodes.relations.checks.scored_check import ScoredCheck
 
-Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 #: State of a light of which the stack says that it cannot tell.
 UNKNOWN = "unknown"
@@ -232,7 +232,7 @@ def _boxes(signals: SignalStates, rows: Rows | None = None) -> ImageBoxes:
     return ImageBoxes.make(signals.frame_id, None, signals.box_px[rows], signals.colour[rows].tolist())
 
 
-def _middles(signals: SignalStates, rows: Rows) -> npt.NDArray[np.float64]:
+def _middles(signals: SignalStates, rows: Rows) -> Floats:
     return np.asarray((signals.box_px[rows, :2] + signals.box_px[rows, 2:]) / 2.0).reshape(-1, 2)
 
 
@@ -245,7 +245,7 @@ def _shared_name(before: SignalStates, after: SignalStates) -> Mask:
     return np.asarray((before.name != "") & bool(len(after) and (after.name != "").all()))
 
 
-def _nearest(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], gate: float) -> tuple[Rows, Rows]:
+def _nearest(before: Floats, after: Floats, gate: float) -> tuple[Rows, Rows]:
     """Return the rows of places (M, 2) and (K, 2) that belong together: least total distance, none beyond the gate."""
     if not len(before) or not len(after):
         return np.empty(0, np.intp), np.empty(0, np.intp)
@@ -255,7 +255,7 @@ def _nearest(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], ga
     return rows[good], columns[good]
 
 
-def _within(places: npt.NDArray[np.float64], box: Sequence[float]) -> Mask:
+def _within(places: Floats, box: Sequence[float]) -> Mask:
     x0, y0, x1, y1 = box
     return np.asarray((places >= (x0, y0)).all(axis=1) & (places <= (x1, y1)).all(axis=1))
 
@@ -265,7 +265,7 @@ def _take(signals: SignalStates, rows: Mask) -> SignalStates:
     return replace(signals, **{name: getattr(signals, name)[rows] for name in columns})
 
 
-def _moved(matrix: npt.NDArray[np.float64], stop: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _moved(matrix: Floats, stop: Floats) -> Floats:
     xy = move(matrix, np.column_stack([stop[:, :2], np.zeros(len(stop))]))[:, :2]
     return np.column_stack([xy, stop[:, 2]])
 

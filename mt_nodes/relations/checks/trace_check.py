@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
@@ -38,8 +38,6 @@ class TraceCheck(Check):
         """Return NOT_APPLICABLE: one instant is no drive."""
         return Judgement(Outcome.NOT_APPLICABLE, reason="one instant is no drive")
 
-
-Floats = npt.NDArray[np.float64]
 
 #: A stretch begins so far before its place and ends so far after it: rear axle of the ego, along its way. For a limit,
 #: which holds from its place on, the two are swapped.

@@ -9,8 +9,8 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
@@ -19,9 +19,8 @@ from mt_nodes.data.perception import PredictedObjects, PredictedPath
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import at_least, at_most
-from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, ObstacleComparison, describe, places
+from mt_nodes.relations.checks.obstacles import Comparison, ObstacleCheck, ObstacleComparison, describe, places
 
-Floats = npt.NDArray[np.float64]
 #: Paths of one obstacle, in one frame.
 Ways = Sequence[PredictedPath]
 

@@ -16,16 +16,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle, Cloud, Odometry
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, UnknownTransform, move
 from mt_nodes.relations.checks.controls import steering_rad
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known, unknown
-
-Floats = npt.NDArray[np.float64]
 
 #: Points used: above the road, whose rings look alike at any place, beyond the vehicle itself, and not far away.
 _ABOVE_M, _NEAR_M, _FAR_M = 0.4, 3.0, 50.0

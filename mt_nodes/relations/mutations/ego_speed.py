@@ -5,13 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
 
-Floats = npt.NDArray[np.float64]
 #: Names in a draw.
 SPEED, RATE, SOURCE = "ego_speed_mps", "ego_yaw_rate_radps", "ego_motion"
 

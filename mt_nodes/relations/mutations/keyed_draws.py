@@ -14,6 +14,8 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Singles
+
 #: Cached arrays of each kind: those of a bundle of several clouds, between follow-up and proof.
 _CACHED = 4
 #: Numbers drawn at a time, which fit the processor's cache.
@@ -47,13 +49,13 @@ def cached(make: Callable[Params, npt.NDArray[Any]]) -> Callable[Params, npt.NDA
 
 
 @cached
-def order_of(key: int, count: int) -> npt.NDArray[np.int64]:
+def order_of(key: int, count: int) -> Ints:
     """Return a permutation (count,) of points."""
     return generator_of(key).permutation(count)
 
 
 @cached
-def cut_normals(key: int, count: int, cut: float) -> npt.NDArray[np.float32]:
+def cut_normals(key: int, count: int, cut: float) -> Singles:
     """Return standard normal numbers (count,), cut at so many standard deviations."""
     rng, normals = generator_of(key), np.empty(count, dtype=np.float32)
     for start in range(0, count, _PIECE):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.image_boxes import iou
 from mt_nodes.data.messages import Bundle
@@ -28,7 +28,6 @@ from mt_nodes.relations.stream_checks.base import (
 )
 from mt_nodes.relations.stream_checks.scene_facts import CalibratedCamera, camera_of, hidden_share, in_ego_frame
 
-Floats = npt.NDArray[np.float64]
 #: A disagreement about boxes that overlap so much is the same as in the instant before; about obstacles, so near.
 _SAME_IOU, _SAME_M = 0.3, 2.5
 _DEPTHS = 24
@@ -306,7 +305,7 @@ class _RadarMemory(StreamMemory):
         return rows, off, ""
 
 
-def _in_box(places: Floats, found: Detections, row: int, around_m: float) -> npt.NDArray[np.bool_]:
+def _in_box(places: Floats, found: Detections, row: int, around_m: float) -> Mask:
     """Return which places (N, 3) are in an obstacle's box, seen from above."""
     c, s = np.cos(found.yaw_rad[row]), np.sin(found.yaw_rad[row])
     local = places[:, :2] - found.center_m[row, :2]

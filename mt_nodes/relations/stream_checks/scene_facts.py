@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.association import moved
 from mt_nodes.data.messages import Bundle, CameraInfo
@@ -16,7 +17,6 @@ from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, UnknownTransform, move
 from mt_nodes.relations.stream_checks.base import WatchedInstant
 
-Floats = npt.NDArray[np.float64]
 #: Returns so near to the ground are not counted as an object's.
 _ABOVE_GROUND_M, _AROUND_M = 0.25, 0.2
 _CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))
@@ -72,7 +72,7 @@ def _near(xyz: npt.NDArray[np.floating], to_cloud: Matrix, center_m: Floats, hal
     return move(np.asarray(np.linalg.inv(to_cloud)), near)
 
 
-def _in_box(points_m: Floats, center_m: Floats, size_m: Floats, yaw_rad: float) -> npt.NDArray[np.bool_]:
+def _in_box(points_m: Floats, center_m: Floats, size_m: Floats, yaw_rad: float) -> Mask:
     """Return which points (N, 3) lie in a box, or a little around it, above the ground."""
     local, c, s = points_m - center_m, np.cos(yaw_rad), np.sin(yaw_rad)
     along, across = local[:, 0] * c + local[:, 1] * s, local[:, 1] * c - local[:, 0] * s
@@ -118,7 +118,7 @@ class CalibratedCamera:
         places = flat[:, None] * depths_m[None, :, None, None]
         return move(np.asarray(np.linalg.inv(self.to_optical)), places.reshape(-1, 3)).reshape(places.shape)
 
-    def inside(self, outlines_px: Floats, margin_px: float) -> npt.NDArray[np.bool_]:
+    def inside(self, outlines_px: Floats, margin_px: float) -> Mask:
         """Return which boxes (…, 4) lie wholly in the picture, so far from its edge."""
         low, high = outlines_px[..., :2], outlines_px[..., 2:]
         edge = np.array([self.model.width - 1.0, self.model.height - 1.0]) - margin_px

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.ego.ego_motion import EgoMotion
 from mt_nodes.data.messages import Bundle
@@ -26,7 +26,6 @@ from mt_nodes.relations.stream_checks.base import (
 )
 from mt_nodes.relations.stream_checks.scene_facts import returns_in, tracks_of
 
-Floats = npt.NDArray[np.float64]
 _EPSILON_NS = 1_000_000
 
 
@@ -67,7 +66,7 @@ class TracksDoNotBlink(StreamCheck):
         """Return a memory without tracks."""
         return _BlinkMemory(self)
 
-    def kept(self, tracks: Detections, bundle: Bundle) -> npt.NDArray[np.bool_] | str:
+    def kept(self, tracks: Detections, bundle: Bundle) -> Mask | str:
         """Return which tracks (M,) of ``base_link`` are in the keep zone, or why that is not known."""
         try:
             region = self.region.resolve(bundle)

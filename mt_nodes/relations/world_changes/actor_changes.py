@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.relations.world_changes.base import Draw, ScenarioChange, Setting, WorldEffects
@@ -110,7 +110,6 @@ def _lane(setting: Setting) -> Lane:
 _TRIED = 2000
 #: Gap between two of them.
 _GAP_M = 0.5
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ class ObjectAddedFar(ScenarioChange):
         """A single one."""
         return {"count": 1}
 
-    def _free(self, setting: Setting, places: Floats) -> npt.NDArray[np.bool_]:
+    def _free(self, setting: Setting, places: Floats) -> Mask:
         points, road = shapely.points(places), setting.road
         ground = shapely.Polygon(road.ground_m).buffer(-self.clear_m)
         free = shapely.covers(ground, points) & (shapely.distance(lanes_of(setting.road), points) >= self.beside_m)

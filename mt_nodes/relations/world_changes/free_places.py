@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import size_of
 from mt_nodes.world.drive.map_mirror import MIRRORED
@@ -19,8 +20,6 @@ from mt_nodes.world.drive.scenario import Actor, Pose, Scenario
 
 if TYPE_CHECKING:
     from mt_nodes.relations.world_changes.base import Setting
-
-Floats = npt.NDArray[np.float64]
 
 #: Kinds of road on the maps, by their names in rules.
 ANY_ROAD = "any_road"

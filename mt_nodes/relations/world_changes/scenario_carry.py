@@ -8,14 +8,12 @@ from math import atan2, cos, sin
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.scenario import Actor, Pose, Scenario, StoryEvent
 
 if TYPE_CHECKING:
     from mt_nodes.world.drive.road_map import Lane, Outline, RoadMap
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from mt_nodes.data.regions import Region, RegionUnavailable
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, UnknownTransform, move
 from mt_nodes.report.pictures.cloud_diff import CloudChange
 from mt_nodes.report.pictures.frame_inspection import MutatedFrame
-
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats
 
 #: Half the window along x: by default, at most, and at least for a local change.
 RANGE_M, FARTHEST_M, NEAREST_M = 40.0, 120.0, 6.0

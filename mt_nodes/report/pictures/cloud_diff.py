@@ -13,9 +13,8 @@ import numpy.typing as npt
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats, Rows
+from mt_nodes.base.arrays import Ints
 
 #: Returns farther apart than this, seen from the sensor, are different ones.
 _SAME_BEAM_RAD = np.radians(0.05)
@@ -147,7 +146,7 @@ def _equal(old: npt.NDArray[np.uint64], new: npt.NDArray[np.uint64]) -> tuple[Ro
     return first.astype(np.int64), second.astype(np.int64)
 
 
-def _occurrence(keys: npt.NDArray[np.int64]) -> Rows:
+def _occurrence(keys: Ints) -> Rows:
     """Return how many equal keys (N,) came before each."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
+
 Counts = npt.NDArray[np.int64]
 #: Probabilities that differ by less count as equal: those of mirrored outcomes differ by rounding.
 _ALIKE = 1e-9
@@ -70,7 +72,7 @@ def further_splits(hits: Counts, trials: Counts, first: int, family: int, alpha:
     return sorted(found)
 
 
-def _repeated(one: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
+def _repeated(one: Floats, count: int) -> Floats:
     """Return the distribution of a sum of ``count`` independent draws from one."""
     total, power = np.ones(1), one
     while count:

@@ -78,14 +78,7 @@ def _drawn(
     name = names[int(generator(seed, f"automt_{MANUAL}_{region}", case.bag, case.first, turn).integers(len(names)))]
     statement, relation = known[name]
     return Proposal(
-        MANUAL,
-        region,
-        turn,
-        case.name,
-        statement,
-        relation.id,
-        shop.written(relation),
-        f"drawn by lot of {len(names)}",
+        MANUAL, region, turn, case.name, statement, relation.id, shop.written(relation), f"drawn by lot of {len(names)}"
     )
 
 

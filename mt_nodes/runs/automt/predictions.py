@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.ledger import read_ledger
@@ -97,7 +97,7 @@ def bounds_by_control(tables: Sequence[StackPredictions], cases: Sequence[CaseFr
 
 
 def _by_control(both: Sequence[Both]) -> Bounds | str:
-    def changes(of: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    def changes(of: Sequence[Floats]) -> Floats:
         return np.concatenate(of) if of else np.empty((0, 2))
 
     cases = changes([np.column_stack(f.medians) - np.column_stack(s.medians) for s, f in both])
@@ -110,14 +110,14 @@ def _by_control(both: Sequence[Both]) -> Bounds | str:
     return f"the control arm has {len(_known(frames))} frames, expected {LEAST_CONTROLS} or more"
 
 
-def _known(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _known(rows: Floats) -> Floats:
     """Return rows of what is told at all; a quantity that is never told does not vary."""
     never = ~np.isfinite(rows).any(axis=0)
     rows = np.where(never, 0.0, rows)
     return np.asarray(rows[np.isfinite(rows).all(axis=1)]) if not never.all() else np.empty((0, 2))
 
 
-def _stacked(one: Predictions) -> npt.NDArray[np.float64]:
+def _stacked(one: Predictions) -> Floats:
     return np.column_stack([one.speed_mps[0], one.steering_rad[0]])
 
 
@@ -136,7 +136,7 @@ def _commands(
 
 
 def _predictions(rows: Sequence[Sequence[ArmCommand]], frames: int) -> Predictions:
-    def column(name: str) -> npt.NDArray[np.float64]:
+    def column(name: str) -> Floats:
         values = [[math.nan if (v := getattr(one, name)) is None else v for one in row] for row in rows]
         return np.array(values, dtype=np.float64).reshape(len(rows), frames)
 

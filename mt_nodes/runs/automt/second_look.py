@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import ImageBox, Volume
 from mt_nodes.data.images.codecs import decode
@@ -66,7 +66,7 @@ def _more_returns(bundle: Bundle, before: Cloud, after: Cloud, volume: Volume) -
     return _inside(after, to_volume, volume) > _inside(before, to_volume, volume)
 
 
-def _inside(cloud: Cloud, to_volume: npt.NDArray[np.float64], volume: Volume) -> int:
+def _inside(cloud: Cloud, to_volume: Floats, volume: Volume) -> int:
     with np.errstate(invalid="ignore", over="ignore"):
         points = move(to_volume, cloud.xyz.astype(np.float64)) - volume.center_m
         cos, sin = np.cos(volume.yaw_rad), np.sin(volume.yaw_rad)

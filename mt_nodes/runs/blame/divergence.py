@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Mask, Singles
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.data.detections import Detections
 from mt_nodes.runs.blame.protection import Protection
-
-Floats = npt.NDArray[np.float64]
 
 #: What is nearer than that is the same (assumed): points, a tenth of the range noise of a LiDAR of 2 cm.
 SAME_POINT_M = 0.002
@@ -48,7 +46,7 @@ class BoxesContent:
 class PictureContent:
     """An image: values (H, W, …) from 0 to 1."""
 
-    values: npt.NDArray[np.float32]
+    values: Singles
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +122,9 @@ def _of_points(
     return Divergence(whole, (before + after) / max(1, int(kept.sum() + kept_after.sum())), words, doubtful)
 
 
-def _alone(points: Floats, others: Floats) -> npt.NDArray[np.bool_]:
+def _alone(points: Floats, others: Floats) -> Mask:
     """(N,) whether each point has no other within :data:`SAME_POINT_M`; what is not finite is never alone."""
-    alone: npt.NDArray[np.bool_] = np.asarray(np.isfinite(points).all(axis=1))
+    alone: Mask = np.asarray(np.isfinite(points).all(axis=1))
     others = others[np.isfinite(others).all(axis=1)]
     if not len(others) or not alone.any():
         return alone

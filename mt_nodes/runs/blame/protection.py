@@ -9,16 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask
 from mt_nodes.data.regions import Region
 from mt_nodes.data.transforms import EGO_FRAME, TransformTree, UnknownTransform, move
 
 if TYPE_CHECKING:
     from mt_nodes.data.detections import Detections
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 #: A point of an output within this of a changed point of the input may be that point (assumed).
 _OWN_M = 0.05
@@ -188,7 +185,7 @@ def _changed(before: Floats, after: Floats) -> Floats:
     )
 
 
-def _key(xyz: Floats) -> npt.NDArray[np.int64]:
+def _key(xyz: Floats) -> Ints:
     """Return a number for each point (N, 3): 21 bits of millimetres for each coordinate, which reach 1 km."""
     mm = np.rint(xyz * 1000.0).astype(np.int64) & ((1 << 21) - 1)
     return np.asarray((mm[:, 0] << 42) | (mm[:, 1] << 21) | mm[:, 2])

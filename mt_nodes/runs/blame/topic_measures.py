@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.regions import Region
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.runs.blame.divergence import (
@@ -26,7 +26,6 @@ from mt_nodes.runs.blame.protection import Protection, protection_of
 from mt_nodes.runs.blame.stack_graph import StackGraph
 from mt_nodes.runs.blame.tape import TopicRecording
 
-Floats = npt.NDArray[np.float64]
 Read = Callable[[str, bytes], Content]
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 from shapely import affinity
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.ground_truth import LEAST_POINTS, points_in
 from mt_nodes.data.messages import Bundle, Image
@@ -31,7 +31,6 @@ from mt_nodes.relations.checks.obstacles import ObstacleComparison, outlines_of
 
 #: Where a label comes from: labels of the recording, what the stack said of the source, an object that was added.
 LABELS, SOURCE_OUTPUT, ADDED_OBJECT = "labels", "source_output", "added_object"
-ORIGINS = (LABELS, SOURCE_OUTPUT)
 #: Corners (x, y) of areas.
 Outlines = Sequence[Sequence[tuple[float, float]]]
 
@@ -138,7 +137,7 @@ def _moved(area: shapely.Geometry, matrix: Matrix) -> shapely.Geometry:
     return affinity.affine_transform(area, [*matrix[:2, :2].ravel().tolist(), *matrix[:2, 3].tolist()])
 
 
-def _with_returns(boxes: Detections, frame_id: str, followup: Bundle) -> npt.NDArray[np.bool_]:
+def _with_returns(boxes: Detections, frame_id: str, followup: Bundle) -> Mask:
     """Return which boxes have enough returns of all LiDARs together."""
     counts = np.zeros(len(boxes), dtype=np.int64)
     for cloud in followup.known_clouds:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 from shapely import affinity
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.association import moved
 from mt_nodes.data.cloud import Cloud
 from mt_nodes.data.images.codecs import decode
@@ -29,7 +29,7 @@ class PinholePicture:
     """A picture without distortion: intrinsics ``k`` (3, 3), 4×4 from :data:`FRAME` to the camera's frame."""
 
     image: Image
-    k: npt.NDArray[np.float64]
+    k: Floats
     to_camera: Matrix
     size_px: tuple[int, int]
 
@@ -45,11 +45,11 @@ class LidarFrame:
         picture: that of camera 2; None where there is none, or it does not show what the clouds show.
     """
 
-    points: npt.NDArray[np.float32]
+    points: Singles
     objects: Detections
     ignored: Detections
     zone: shapely.Geometry
-    mount_m: npt.NDArray[np.float64]
+    mount_m: Floats
     picture: PinholePicture | None
 
     @classmethod
@@ -80,7 +80,7 @@ class LidarFrame:
         )
 
 
-def _points(cloud: Cloud, bundle: Bundle, origin_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+def _points(cloud: Cloud, bundle: Bundle, origin_m: Floats) -> Singles:
     matrix = bundle.transforms.lookup(EGO_FRAME, cloud.frame_id).copy()
     matrix[:3, 3] -= origin_m
     same = np.abs(matrix - np.eye(4)).max() < _SAME
@@ -91,7 +91,7 @@ def _points(cloud: Cloud, bundle: Bundle, origin_m: npt.NDArray[np.float64]) -> 
     return rows[np.isfinite(rows).all(axis=1)]
 
 
-def _reflectance(cloud: Cloud) -> npt.NDArray[np.float64]:
+def _reflectance(cloud: Cloud) -> Floats:
     """Return how strong each echo is (N,), 0..1 of its field's full scale; 0 for a LiDAR that does not say."""
     if cloud.intensity_field is None:
         return np.zeros(len(cloud))

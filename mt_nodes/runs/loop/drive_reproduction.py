@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.engine.recorded_drives import episode_line, episode_lines
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
@@ -111,7 +111,7 @@ def _culprit(was: Trace, row: int) -> str:
     return _EITHER if np.isnan(steering) or (np.isnan(speed) and np.isnan(acceleration)) else _WORLD
 
 
-def _unlike(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def _unlike(one: Floats, other: Floats) -> Mask:
     """(T,) whether rows (T, …) differ; what is not told (NaN) is like itself."""
     alike = (one == other) | (np.isnan(one) & np.isnan(other))
     return np.asarray(~alike.all(axis=tuple(range(1, alike.ndim))))

@@ -6,21 +6,21 @@ What is random comes from (seed, sensor, episode, instant) alone, never from wha
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.ego.ego_motion import TF, EgoMotion
 from mt_nodes.data.intensity.sensor_reading import SensorReading
-from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
+from mt_nodes.data.messages import Bundle, Cloud, Image, Points, WorldMessage
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.rotations import quaternion_of_yaw
-from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, Matrix, Transform, TransformTree, pose_matrix
+from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, Matrix, Transform, TransformTree, move, pose_matrix
 from mt_nodes.runs.loop.lidar_sweep import Sweep
-from mt_nodes.runs.loop.radar_sweep import RadarSweep
 from mt_nodes.runs.loop.rig import CAMERA_FRAME, LIDAR_FRAME, RADAR_FRAME, RADAR_PLACE_M, Rig
 from mt_nodes.runs.loop.world_weather import WorldWeather
 from mt_nodes.world.drive.ground import surface_of
@@ -29,14 +29,14 @@ from mt_nodes.world.drive.looks import body_of, obstacle_body
 from mt_nodes.world.drive.picture import Camera, developed
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
-from mt_nodes.world.drive.scenery import light_paint, scenery_of, standing
-from mt_nodes.world.drive.solids import Solids
+from mt_nodes.world.drive.scenery import GROUND, HOUSES, Scenery, light_paint, scenery_of, standing
+from mt_nodes.world.drive.solids import Solids, rays_of
 from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.trace import WorldState
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
 from mt_nodes.world.scene.lidar import LidarModel
 from mt_nodes.world.scene.objects import KINDS
-from mt_nodes.world.scene.radar_model import RadarModel
+from mt_nodes.world.scene.radar_model import GROUND_M0, HOUSE_M0, POLE_M0, RadarModel, backscatter, detect
 from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION
 
 #: What moves farther away than this is not looked for by rays.
@@ -157,7 +157,7 @@ class Sensors:
         poses_on_ground = standing(self._surface, poses)
         return Solids([*bodies, *map(obstacle_body, obstacles)], poses_on_ground, self._scenery.shift_m)
 
-    def _near(self, state: WorldState) -> npt.NDArray[np.int64]:
+    def _near(self, state: WorldState) -> Ints:
         """Return the numbers (n,) of the actors in sight."""
         away = np.hypot(state.actors[:, 0] - state.ego.x_m, state.actors[:, 1] - state.ego.y_m)
         return np.flatnonzero(away < _SIGHT_M)
@@ -185,3 +185,43 @@ class Sensors:
 def _speed_mps(state: WorldState) -> float:
     """Return the ego's speed as far as weather knows it."""
     return min(state.ego.speed_mps, _FASTEST_MPS)
+
+
+@dataclass(frozen=True, eq=False)
+class RadarSweep:
+    """One measurement of a radar in a world.
+
+    Attributes:
+        labels: class of each moving body, for its cross-section. velocity_mps: (B, 2) of each, along the map's axes.
+        mount: (4, 4) takes places of the sensor to the scenery's own frame (``map`` but for ``shift_m``).
+        own_mps: (2,) velocity of the sensor, along the map's axes.
+    """
+
+    scenery: Scenery
+    moving: Solids
+    labels: Sequence[str]
+    velocity_mps: Floats
+    radar: RadarModel
+    mount: Matrix
+    own_mps: Floats
+
+    def points(self, rng: np.random.Generator) -> Points:
+        """Return the detections in the sensor's frame, as :func:`mt_nodes.world.scene.radar_model.detect` does."""
+        own = self.radar.rays[0]
+        turn = np.eye(4)
+        turn[:3, :3] = self.mount[:3, :3]
+        rays = rays_of(self.mount[:3, 3], move(turn, own))
+        hits = self.scenery.solids.cast(rays)
+        range_m = hits.range_m.astype(np.float64)
+        body = self.scenery.solids.of[np.where(np.isfinite(range_m), hits.triangle, 0)]
+        returned = np.select([body == GROUND, body == HOUSES], [GROUND_M0, HOUSE_M0], POLE_M0)
+        velocity = np.zeros((len(own), 2))
+        if len(self.moving):
+            nearer = self.moving.cast(rays)
+            rows = np.flatnonzero(nearer.range_m < range_m)
+            who = self.moving.of[nearer.triangle[rows]]
+            range_m[rows], velocity[rows] = nearer.range_m[rows], self.velocity_mps[who]
+            returned[rows] = np.array([backscatter(label) for label in self.labels])[who]
+        hit = np.flatnonzero(np.isfinite(range_m))
+        rate = ((velocity[hit] - self.own_mps) * rays[hit, 3:5]).sum(axis=1)
+        return detect(self.radar, own[hit], range_m[hit], returned[hit], rate, rng)

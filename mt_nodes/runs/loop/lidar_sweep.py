@@ -6,18 +6,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Rows, Singles
 from mt_nodes.data.messages import Points
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.runs.loop.world_weather import WorldWeather
 from mt_nodes.world.drive.ground import PAINT
 from mt_nodes.world.drive.scenery import Scenery
-from mt_nodes.world.drive.solids import Rows, Singles, Solids, rays_of
+from mt_nodes.world.drive.solids import Solids, rays_of
 from mt_nodes.world.scene.lidar import LidarModel
 from mt_nodes.world.scene.raycast import returns_of
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +56,7 @@ class Sweep:
         turn[:3, :3] = self.mount[:3, :3]
         return rays_of(self.mount[:3, 3], move(turn, self.lidar.directions))
 
-    def _towards_moving(self) -> npt.NDArray[np.int64]:
+    def _towards_moving(self) -> Ints:
         """Return rays (n,) of all columns in which a box around something that moves may be."""
         corners = self.moving.corners_m - self.mount[:3, 3]
         forward, left = self.mount[:2, 0], self.mount[:2, 1]

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import Fog
@@ -87,6 +87,6 @@ class WorldWeather:
                 bundle = replace(bundle, images=(replace(view.image, pixels=pixels),))
         return bundle
 
-    def wetted(self, cosine: npt.NDArray[np.float64], reflectivity: npt.NDArray[np.float64]) -> Any:
+    def wetted(self, cosine: Floats, reflectivity: Floats) -> Any:
         """Return which share (n,) of its light a LiDAR gets back from the road, by cosine of incidence (n,)."""
         return 1.0 if self.wet is None else self.wet.share_left(cosine, reflectivity)

@@ -17,9 +17,9 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Ints, Mask, Singles
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.datasets.kitti_calibration import LIDAR_HEIGHT_M, benchmark_calibration
 from mt_nodes.data.datasets.kitti_labels import boxes_of_lines, ground_truth
@@ -130,14 +130,14 @@ def picture_of(folder: Path, number: str) -> LabelledPicture:
     )
 
 
-def _owners(points: npt.NDArray[np.float32], objects: Detections) -> npt.NDArray[np.int64]:
+def _owners(points: Singles, objects: Detections) -> Ints:
     """Return the row of the object (N,) whose box a point lies in, the smallest of several.
 
     At a box's lower side returns are the road's or the object's: nobody knows, unless they are in another box.
     """
     owner = np.full(len(points), BACKGROUND, dtype=np.int64)
 
-    def within(row: int, above_m: float) -> npt.NDArray[np.bool_]:
+    def within(row: int, above_m: float) -> Mask:
         return _in_box(points, objects.center_m[row], objects.size_m[row], float(objects.yaw_rad[row]), above_m)
 
     rows = np.argsort(-objects.size_m.prod(axis=1), kind="stable").tolist()
@@ -148,7 +148,7 @@ def _owners(points: npt.NDArray[np.float32], objects: Detections) -> npt.NDArray
     return owner
 
 
-def _in_box(points: Any, center_m: Any, size_m: Any, yaw_rad: float, above_m: float = 0.0) -> npt.NDArray[np.bool_]:
+def _in_box(points: Any, center_m: Any, size_m: Any, yaw_rad: float, above_m: float = 0.0) -> Mask:
     away = points[:, :3] - np.asarray(center_m)
     c, s = np.cos(yaw_rad), np.sin(yaw_rad)
     local = np.column_stack([c * away[:, 0] + s * away[:, 1], c * away[:, 1] - s * away[:, 0], away[:, 2]])
@@ -156,7 +156,7 @@ def _in_box(points: Any, center_m: Any, size_m: Any, yaw_rad: float, above_m: fl
     return np.asarray((np.abs(local) <= half).all(axis=1) & (local[:, 2] >= above_m - half[2]))
 
 
-def _inside(points: Any, about: Mapping[str, Any] | None, areas_m: Any) -> npt.NDArray[np.bool_]:
+def _inside(points: Any, about: Mapping[str, Any] | None, areas_m: Any) -> Mask:
     """Return which points lie where everything is labelled, and in nothing that is to be ignored."""
     x, y = points[:, 0].astype(np.float64), points[:, 1].astype(np.float64)
     if about is None:
@@ -173,7 +173,7 @@ def _throughout(about: Mapping[str, Any] | None) -> bool:
     return about is None or bool(about.get("labelled_throughout", False))
 
 
-def _above_road(points: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+def _above_road(points: Singles) -> Mask:
     """Return which returns (N,) are not of the road."""
     if not len(points):
         return np.zeros(0, dtype=bool)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.runs.models.weights_file import Weights
 
 
@@ -26,7 +27,7 @@ class Answering:
         self._device = device
         self._mean, self._spread = np.array(model.about.scale.mean), np.array(model.about.scale.spread)
 
-    def __call__(self, planes: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    def __call__(self, planes: npt.NDArray[np.uint8]) -> Floats:
         """Return (N, 2) speed and steering for windows (N, T, 3, H, W) of prepared pictures."""
         with torch.inference_mode():
             prediction = self._network(as_input(planes, self._device)).double().cpu().numpy()

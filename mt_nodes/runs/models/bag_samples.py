@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of a bag with the speed and steering that it has beside them, as something to learn from."""
+"""Pictures with speed and steering to learn from: of a bag that has them beside, and of several bags and folders."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.bags.recording import RecordingReader, open_recording
+from mt_nodes.data.datasets.dataset_name import exists, is_dataset
 from mt_nodes.data.field_paths import FieldPath
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.outputs import Control
 from mt_nodes.relations.checks.controls import steering_rad
-from mt_nodes.runs.models.samples import Floats, PictureSample, refuse_other_unit
+from mt_nodes.runs.models.preprocessing import Preparation
+from mt_nodes.runs.models.samples import FILE, Frames, PictureSample, load_frames, refuse_other_unit, shown_in
 
 SPEED, STEERING, YAW_RATE = "speed_mps", "steering_rad", "yaw_rate_radps"
 #: Message type -> where it has what.
@@ -56,7 +58,7 @@ class BagReading:
 
 
 #: Stamps in ns (K,), rising, and values (K,).
-_Series = tuple[npt.NDArray[np.int64], Floats]
+_Series = tuple[Ints, Floats]
 
 
 @dataclass(frozen=True)
@@ -193,3 +195,28 @@ def _types(reader: RecordingReader, topic: str) -> Any:
     except (TypesysError, KeyError, SyntaxError) as error:
         raise UsageError(f"{reader.path}: {topic}: type {name} is not defined in the bag: {error}") from error
     return types
+
+
+def frames_of(
+    paths: Sequence[Path],
+    prepared: Preparation,
+    reading: BagReading,
+    progress: Callable[[int], None] = lambda read: None,
+) -> Frames:
+    """Return the prepared frames of folders and bags, one after the other.
+
+    Raises MtError: one is neither, or holds nothing that can be learned from, see the modules of each.
+    """
+    for path in paths:
+        if not exists(str(path)):
+            raise UsageError(f"{path}: no such folder or bag")
+    return load_frames([_shown(path, reading) for path in paths], prepared, progress)
+
+
+def _shown(path: Path, reading: BagReading) -> Iterator[PictureSample]:
+    """Yield the frames of a folder or a bag; a folder without the files of a bag is asked for its ``samples.csv``."""
+    if is_dataset(path):
+        yield from shown_in_bag(path, reading)
+        return
+    bag = path.is_file() or any(path.glob("*.mcap")) or any(path.glob("*.db3")) or (path / "metadata.yaml").is_file()
+    yield from shown_in_bag(path, reading) if bag and not (path / FILE).is_file() else shown_in(path)

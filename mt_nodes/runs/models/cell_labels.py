@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.plugins import find
 from mt_nodes.data.messages import Bundle
@@ -50,7 +51,7 @@ def told_cells(cloud: LabelledCloud, grid: CellGrid) -> Floats:
     return out.reshape(grid.cells, grid.cells)
 
 
-def _owners(cloud: LabelledCloud, grid: CellGrid) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _owners(cloud: LabelledCloud, grid: CellGrid) -> tuple[Ints, Ints]:
     """Return the cells (K,) with returns of objects, and the object (K,) that has the most of them."""
     of_object = cloud.owner >= 0
     cell = grid.cell_of(*cloud.points[of_object, :2].T)

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, inverse, move
@@ -31,8 +32,6 @@ from mt_nodes.world.scene.cutout_objects import SOLID, Cutout
 from mt_nodes.world.scene.object_light import ObjectLight
 from mt_nodes.world.scene.objects import KINDS, mesh_of
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 
 #: Smallest height of a mask in pixels, and fewest returns within it.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.image_boxes import iou
@@ -20,9 +21,7 @@ from mt_nodes.runs.models.labelled_pictures import PICTURE_CLASSES, LabelledPict
 from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.reference.cell_objects import CLASSES
 
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 #: Ahead from, to, and to either side: what counts is in the middle of what the reference stacks watch.
 AREA_M = (4.0, 38.0, 9.0)

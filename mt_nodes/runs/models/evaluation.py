@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mt_nodes.runs.models.samples import Floats
+from mt_nodes.base.arrays import Floats
 
 QUANTITIES = (("speed", "m/s"), ("steering", "rad"))
 

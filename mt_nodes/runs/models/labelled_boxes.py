@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.detections import Detections
 from mt_nodes.data.transforms import EGO_FRAME, move
@@ -21,7 +22,6 @@ from mt_nodes.runs.models.cutout_labels import LabelledObject, kind_of
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.silhouette import silhouette_of
 
-Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 #: Labels enclose an object tightly; its returns scatter around by range noise. Lower returns may be the road's.
 _AROUND_M, _LOW_M = 0.1, 0.15
@@ -80,7 +80,7 @@ def _mask_of(view: View, boxes: Detections, row: int, to_ego: Floats) -> tuple[F
     return tight_mask(view.picture.rgb8(), mask, np.rint(measured).astype(int)), side
 
 
-def tight_mask(rgb: npt.NDArray[np.uint8], wide: Flags, measured: npt.NDArray[np.int64]) -> Flags:
+def tight_mask(rgb: npt.NDArray[np.uint8], wide: Flags, measured: Ints) -> Flags:
     """Return the mask (H, W) of an object within a generous one: what is removed may be too much, what is shown not.
 
     Near the border of the generous mask, colours decide (GrabCut, as for silhouettes, but pixel by pixel); what returns

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Singles
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Cloud
@@ -20,8 +20,6 @@ from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
 from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION, cast, returns_of
-
-Floats = npt.NDArray[np.float64]
 
 #: Ground, houses and plants.
 BACKGROUND, NOT_TOLD = -1, -2
@@ -44,12 +42,12 @@ class LabelledCloud:
         sensor_height_m: above the road.
     """
 
-    points: npt.NDArray[np.float32]
-    owner: npt.NDArray[np.int64]
+    points: Singles
+    owner: Ints
     centre_m: Floats
     top_m: Floats
     yaw_rad: Floats
-    kind: npt.NDArray[np.int64]
+    kind: Ints
     size_m: Floats
     sensor_height_m: float
 
@@ -122,8 +120,8 @@ def _tilted(mesh: Mesh, slope: Floats) -> Mesh:
 
 
 def _scanned(
-    scene: Mesh, owner_of: npt.NDArray[np.int64], height_m: float, lidar: LidarModel, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    scene: Mesh, owner_of: Ints, height_m: float, lidar: LidarModel, rng: np.random.Generator
+) -> tuple[Singles, Ints]:
     range_m, triangle, cosine = cast(scene, (0.0, 0.0, height_m), lidar.directions)
     hit = np.isfinite(range_m)
     brightness = np.where(hit, scene.reflectivity[triangle] * cosine, 0.0)

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Image
@@ -22,10 +23,6 @@ from mt_nodes.runs.models.street_colours import Daylight, PixelHits, StreetColou
 from mt_nodes.stacks.reference.cell_objects import CLASSES
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.meshes import Mesh
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 #: What a camera network finds, in its order; the other things of a street are nothing to it.
 PICTURE_CLASSES = tuple(name for name in CLASSES if name != "unknown")

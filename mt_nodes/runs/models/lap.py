@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.stacks.reference.way import LanePath
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Pose, Scenario, Vehicle
 
-Floats = npt.NDArray[np.float64]
 #: Points of the outline lie so near to each other: in the tightest bends that leaves less than a millimetre unseen.
 _OUTLINE_M = 0.25
 #: So much of the way, in points of a metre, is looked at around a vehicle.

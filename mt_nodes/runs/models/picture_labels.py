@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import build
 from mt_nodes.base.plugins import find
@@ -16,9 +17,6 @@ from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.runs.models.labelled_pictures import LabelledPicture
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 #: What the pictures of the training are changed by -> the parameter that is drawn, and from where to where.
 AUGMENTATIONS: dict[str, tuple[str, float, float]] = {

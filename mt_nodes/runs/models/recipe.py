@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.params import param
 from mt_nodes.runs.models.preprocessing import Bytes
-from mt_nodes.runs.models.samples import Floats, Indices
+from mt_nodes.runs.models.samples import Indices
 
 #: A quantity that hardly varies is not blown up: metres per second, radians.
 _LEAST_SPREAD = (0.1, 0.01)
@@ -58,7 +58,7 @@ def spread_of(targets: Floats, mirrored: bool) -> tuple[Floats, Floats]:
     return mean, np.maximum(spread, _LEAST_SPREAD)
 
 
-def augmented(planes: Bytes, targets: Floats, recipe: Recipe, draws: Floats) -> tuple[npt.NDArray[np.float32], Floats]:
+def augmented(planes: Bytes, targets: Floats, recipe: Recipe, draws: Floats) -> tuple[Singles, Floats]:
     """Return windows (K, T, 3, H, W), and what is wanted (K, 2), changed as a recipe says.
 
     ``draws``: (2, K) numbers from 0 to 1: of brightness, and of whether a window is mirrored.

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.runs.models.preprocessing import Bytes, Preparation
@@ -32,7 +33,6 @@ _TRAIN, _VALIDATION = 0.8, 0.1
 #: No road wheel turns farther, and no car on a road is faster: such numbers are in other units.
 _MOST_RAD, _MOST_MPS = math.pi / 3.0, 100.0
 
-Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 

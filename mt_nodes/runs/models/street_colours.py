@@ -14,14 +14,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 from mt_nodes.runs.models.labelled_streets import StreetObject
 from mt_nodes.world.scene import paint
 from mt_nodes.world.scene.appearance import Surface, main_colour, paint_of
 from mt_nodes.world.scene.meshes import GLASS
 from mt_nodes.world.scene.objects import mesh_of
 
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 Colour = tuple[float, float, float]
 
 #: Surfaces -> linear albedos to choose from.
@@ -54,12 +53,12 @@ class PixelHits:
     step of 1 m ahead, normal (N, 3) on the side that is looked at, whether the sun shines there, reflectivity.
     """
 
-    any: npt.NDArray[np.bool_]
+    any: Mask
     triangle: Ints
     place: Singles
     along: Singles
     normal: Singles
-    lit: npt.NDArray[np.bool_]
+    lit: Mask
     reflectivity: Singles
 
     @property
@@ -157,7 +156,7 @@ class StreetColours:
         share[of_vehicle & (np.abs(hits.reflectivity - GLASS) < 1e-4)] = self._rng.uniform(0.1, 0.8)
         return share
 
-    def _grained(self, colours: Singles, hits: PixelHits, around: npt.NDArray[np.bool_], owner: Ints) -> Singles:
+    def _grained(self, colours: Singles, hits: PixelHits, around: Mask, owner: Ints) -> Singles:
         """Put grain, windows and lines over what surrounds things (n, 3)."""
         x, y, z = hits.place[around].T
         c, s = np.float32(np.cos(self._turn)), np.float32(np.sin(self._turn))
@@ -222,7 +221,7 @@ def developed(radiance: Singles, rng: np.random.Generator) -> npt.NDArray[np.uin
     return np.asarray(np.clip(np.rint(noisy), 0.0, 255.0), dtype=np.uint8)
 
 
-def _reach(vertices_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _reach(vertices_m: Floats) -> Floats:
     return np.asarray(np.abs(vertices_m).max(axis=0))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.runs.models.answers import Answering, as_input
@@ -26,7 +27,7 @@ from mt_nodes.runs.models.network_catalogue import network_named
 from mt_nodes.runs.models.networks import make_network
 from mt_nodes.runs.models.preprocessing import Preparation
 from mt_nodes.runs.models.recipe import EpochReport, Recipe, augmented, order_of, spread_of
-from mt_nodes.runs.models.samples import Floats, Frames, Indices, Windows
+from mt_nodes.runs.models.samples import Frames, Indices, Windows
 from mt_nodes.runs.models.torch_files import read_torch, write_torch
 from mt_nodes.runs.models.weights_file import About, Scale, Weights
 

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.stats.intervals import ALPHA
-
-Floats = npt.NDArray[np.float64]
 
 FACTOR = 1.5
 QUANTILE = 0.95

@@ -12,6 +12,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, plain
 from mt_nodes.base.stats.intervals import ALPHA
 from mt_nodes.base.yaml_files import named_items, read_identifier, read_mapping, refuse_unknown
+from mt_nodes.relations.relation import minimum_decided
 from mt_nodes.runs.moral.base import Expectation
 
 FOLDER = "principles"
@@ -77,7 +78,7 @@ def load_principle(name: str) -> Principle:
         sources=_sources(data["sources"], path),
         contested=_text(data, "contested", path),
         expect=_expectation(data["expect"], path),
-        min_decided=_minimum(data.get("min_decided", MIN_DECIDED), path),
+        min_decided=minimum_decided(data.get("min_decided", MIN_DECIDED), path),
         alpha=_alpha(data.get("alpha", ALPHA), path),
         path=path,
     )
@@ -103,12 +104,6 @@ def _sources(value: Any, path: Path) -> tuple[str, ...]:
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         return tuple(" ".join(one.split()) for one in value)
     raise UsageError(f"{path}: sources: got {value!r}, expected a list of texts, one at least (your own name will do)")
-
-
-def _minimum(value: Any, path: Path) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return value
-    raise UsageError(f"{path}: min_decided: got {value!r}, expected a whole number of at least 1")
 
 
 def _alpha(value: Any, path: Path) -> float:

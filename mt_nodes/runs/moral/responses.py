@@ -7,9 +7,8 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats
 
 #: A difference in speed counts as the way that it makes in this time.
 SPEED_S = 0.5

@@ -57,12 +57,7 @@ class Runs:
 
     def add(self, spec: RunSpec, case: str, observation: Observation) -> None:
         """Write down what came of a run that was not known. ``case``: for which it was driven first."""
-        identity = {
-            "dilemma": spec.dilemma.name,
-            "swapped": spec.swapped,
-            "stream": spec.stream,
-            "number": spec.number,
-        }
+        identity = {"dilemma": spec.dilemma.name, "swapped": spec.swapped, "stream": spec.stream, "number": spec.number}
         self._file.append({"type": "run", "run": spec.key, "case": case, **identity, **plain(observation)})
         self._known[spec.key] = observation
 

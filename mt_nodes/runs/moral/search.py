@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.seeds import generator
 from mt_nodes.runs.moral.base import DilemmaCase, Expectation
@@ -30,7 +30,6 @@ from mt_nodes.runs.moral.dilemma_filter import Refusing
 from mt_nodes.runs.moral.observations import Observation, RunSpec
 from mt_nodes.runs.moral.trial import Driving, Round, Trial, settle
 
-Floats = npt.NDArray[np.float64]
 #: A step from one dilemma to the next.
 Breed = Callable[[Dilemma, Expectation, np.random.Generator], Dilemma]
 #: Bred together, so that all cores are busy; not to depend on how many those are.

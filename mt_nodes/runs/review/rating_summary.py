@@ -10,8 +10,8 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.stats.cluster_sums import Unit
 from mt_nodes.base.stats.intervals import proportion_interval, wilson_interval
 from mt_nodes.base.stats.rater_agreement import RESAMPLES, fleiss_kappa, kappa_interval
@@ -106,7 +106,7 @@ def _recall_in_run(
     return {"rate": float(rates[0]), "ci95": [float(min(low, rates[0])), float(max(high, rates[0]))]}
 
 
-def _jeffreys(rng: np.random.Generator, counts: tuple[int, int]) -> npt.NDArray[np.float64]:
+def _jeffreys(rng: np.random.Generator, counts: tuple[int, int]) -> Floats:
     """Draw shares of hits, of which (hits, others) were seen, from their distribution by Jeffreys' prior."""
     hits, others = counts
     return rng.beta(hits + 0.5, others + 0.5, RESAMPLES)

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.hd_maps.lane_graph import STEP_M, LaneGraph
 from mt_nodes.runs.routes.route_query import RouteQuery
@@ -21,7 +21,6 @@ REFERENCE, SERVICE = "reference_route_planner", "ros:"
 #: Ways this near to a closed place are closed.
 CLOSED_M = 4.0
 _TILE_M, _MOTORWAY_M, _JUNCTION_M, _TURN_RAD = 100.0, 150.0, 30.0, 0.02
-Floats = npt.NDArray[np.float64]
 
 
 class RoutePlanner(Protocol):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats
+
 #: A route may begin and end this far from where it should: a planner moves both onto its own lanes.
 END_M = 10.0
 

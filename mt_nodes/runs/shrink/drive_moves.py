@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mt_nodes.base.arrays import Rows
 from mt_nodes.base.errors import UsageError
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.strength import strengths, strengths_in_world
@@ -15,7 +16,7 @@ from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.parts import differing, things, without
 from mt_nodes.runs.loop.episode_conductor import PERIOD_S
 from mt_nodes.runs.shrink.drive_player import DrivePlayer, Drives, Worlds, same_draws
-from mt_nodes.runs.shrink.minimal import Rows, fewest, shortest
+from mt_nodes.runs.shrink.minimal import fewest, shortest
 from mt_nodes.runs.shrink.shrinker import Shrinker
 from mt_nodes.runs.shrink.weakening import weaken
 from mt_nodes.world.drive.scenario_checks import checked

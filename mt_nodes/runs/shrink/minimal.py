@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Rows
 from mt_nodes.relations.strength import Strength
 
-Rows = npt.NDArray[np.int64]
 #: How close to the threshold the fraction of a strength that is no whole number is brought.
 TOLERANCE = 1 / 128
 

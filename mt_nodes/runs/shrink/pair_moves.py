@@ -10,20 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.wording import counted
 from mt_nodes.data.image_boxes import iou
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.engine.reduction.difference import Difference
 from mt_nodes.engine.reduction.reduction import Reduction
-from mt_nodes.engine.reduction.row_matching import Mask
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.relations.strength import strengths
-from mt_nodes.runs.shrink.minimal import Rows, fewest, shortest
+from mt_nodes.runs.shrink.minimal import fewest, shortest
 from mt_nodes.runs.shrink.pair_player import Player, RecordablePlay, SmallerPair, Target
 from mt_nodes.runs.shrink.shrinker import Shrinker
 from mt_nodes.runs.shrink.weakening import weaken
-
-Floats = npt.NDArray[np.float64]
 
 #: What lies so near to an obstacle is that obstacle, however it is boxed: a metre, or half of its length.
 _NEAR_M = 1.0

@@ -78,7 +78,7 @@ class StreamWatch:
         self._cells = ConditionCells(settings)
         self._before_ns: int | None = None
         self._written_ns: int | None = None
-        self._frames = self._unanswered = self._since_line = 0
+        self._frames = self._unanswered = 0
         self.episode = 0
         self.counts: Counter[str] = Counter()
         self.look_ms: deque[float] = deque(maxlen=_MOST_TIMES)

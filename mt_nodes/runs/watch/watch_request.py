@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run that only watches is asked for."""
+"""What a run that only watches is asked for, on the command line and in a configuration file."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import build, param, plain
 from mt_nodes.base.plain_data import PlainData
+from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.relations.stream_checks.base import StreamCheck
 from mt_nodes.runs.live.config import NOT_GIVEN, LiveConfig
 from mt_nodes.stacks.stack import Stack
@@ -147,3 +149,18 @@ def misfit(cls: type[StreamCheck], stack: Stack, settings: WatchSettings) -> str
 
 def _cameras(stack: Stack, settings: WatchSettings) -> int:
     return int("boxes" in stack.outputs) + len(settings.cameras)
+
+
+def bag_request(
+    config: Path | None, *, bags: Sequence[str], inprocess: bool, relations: Sequence[str] | None, **given: Any
+) -> WatchRequest:
+    """Return what the command line asks for; Raises UsageError: a setting is none.
+
+    ``config``: file with a part ``watch``, such as one of ``mt live``. ``relations``: names, in place of the file's.
+    """
+    rows = dict(read_mapping(config).get("watch") or {}) if config is not None else {}
+    if relations:
+        known = {str(name): row for row in rows.get("relations", ()) if isinstance(row, dict) for name in row}
+        rows["relations"] = [known.get(name, name) for name in relations]
+    settings = watch_settings(rows, f"{config}: watch" if config is not None else "watch")
+    return WatchRequest(source="inprocess" if inprocess else "recorded", bags=tuple(bags), watch=settings, **given)

@@ -16,13 +16,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.network_file import Tensor
 from mt_nodes.base.params import param
 from mt_nodes.stacks.networks.cloud_form import CloudForm
 
-Floats = npt.NDArray[np.float64]
-Found = tuple[Floats, Floats, npt.NDArray[np.int64]]
+Found = tuple[Floats, Floats, Ints]
 
 #: So many places of a head, or anchors, are looked at, the best first.
 _MOST = 1000

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Singles
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.network_file import Tensor, TensorPort
 from mt_nodes.base.params import param
 
 Points = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 #: With so many returns in a cell its density is 1.
 _DENSE = 64
@@ -76,7 +76,7 @@ class CloudForm:
         )
         return np.minimum(row.astype(np.int64), rows - 1), np.minimum(column.astype(np.int64), columns - 1)
 
-    def _maps(self, points: Points) -> npt.NDArray[np.float32]:
+    def _maps(self, points: Points) -> Singles:
         rows, columns = self.shape
         row, column = self._cells(points)
         cell, size = row * columns + column, rows * columns

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Singles
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.network_file import NetworkFile, load_network
 from mt_nodes.base.params import build, param
@@ -21,8 +22,6 @@ from mt_nodes.stacks.networks.cloud_decoders import CLOUD_DECODERS, Anchor
 from mt_nodes.stacks.networks.cloud_form import CloudForm
 from mt_nodes.stacks.networks.picture_decoders import PICTURE_DECODERS
 from mt_nodes.stacks.networks.picture_form import PictureForm
-
-Floats = npt.NDArray[np.float64]
 
 #: The name of a network that says how to steer.
 STEERING = "steering"
@@ -73,7 +72,7 @@ class NetworkStack:
     def _network(self) -> NetworkFile:
         return load_network(self.file, self.kind)
 
-    def _names(self, kind: npt.NDArray[np.int64], labels: tuple[str, ...]) -> list[str]:
+    def _names(self, kind: Ints, labels: tuple[str, ...]) -> list[str]:
         """Return the labels of classes (M,), their numbers where there are no labels."""
         if labels and (beyond := kind[(kind < 0) | (kind >= len(labels))]).size:
             text = f"got the class {beyond[0]}, expected 0 to {len(labels) - 1}, as labels name {len(labels)}"
@@ -113,7 +112,7 @@ class CameraNetwork(NetworkStack):
             raise self._output_error(error) from error
         return self._boxes(placed.back(edges), score, kind, image.shape[:2])
 
-    def _boxes(self, edges: Floats, score: Floats, kind: npt.NDArray[np.int64], shape: tuple[int, ...]) -> ImageBoxes:
+    def _boxes(self, edges: Floats, score: Floats, kind: Ints, shape: tuple[int, ...]) -> ImageBoxes:
         height, width = shape[:2]
         edges = np.clip(edges, -0.5, np.array([width, height, width, height]) - 0.5)
         good = np.isfinite(edges).all(axis=1) & (score >= self.score) & (edges[:, 2:] > edges[:, :2]).all(axis=1)
@@ -141,7 +140,7 @@ class LidarNetwork(NetworkStack):
         0.1, low=0.0, high=1.0, help="of two obstacles that share more of the ground, the better stays"
     )
 
-    def __call__(self, points: npt.NDArray[np.float32]) -> Detections:
+    def __call__(self, points: Singles) -> Detections:
         """Return the obstacles among points (N, 4) x, y, z, intensity."""
         try:
             outputs = self._network(self.cloud.tensors(points, self._network.inputs))
@@ -225,9 +224,7 @@ def _built(form: type, given: Any, where: str, usual: Mapping[str, Any]) -> Any:
     return build(form, {**usual, **(given or {})}, where)
 
 
-def _suppressed(
-    edges: Floats, score: Floats, kind: npt.NDArray[np.int64], least: float, overlap: float
-) -> npt.NDArray[np.int64]:
+def _suppressed(edges: Floats, score: Floats, kind: Ints, least: float, overlap: float) -> Ints:
     """Return the rows that stay, the best first: OpenCV's non-maximum suppression within each class."""
     if not len(edges):
         return np.empty(0, dtype=np.int64)
@@ -237,7 +234,7 @@ def _suppressed(
     return best[np.lexsort((best, -score[best]))]
 
 
-def _suppressed_from_above(boxes: Floats, score: Floats, overlap: float) -> npt.NDArray[np.int64]:
+def _suppressed_from_above(boxes: Floats, score: Floats, overlap: float) -> Ints:
     """Return the rows that stay, the best first: what stands on the ground of a better one goes, whatever its class."""
     if not len(boxes):
         return np.empty(0, dtype=np.int64)

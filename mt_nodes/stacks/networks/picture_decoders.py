@@ -15,13 +15,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.network_file import Tensor
 
-Floats = npt.NDArray[np.float64]
-Found = tuple[Floats, Floats, npt.NDArray[np.int64]]
+Found = tuple[Floats, Floats, Ints]
 Decoder = Callable[[Mapping[str, Tensor], tuple[int, int], int], Found]
 
 _YOLOX_STRIDES, _NANODET_STRIDES = (8, 16, 32), (8, 16, 32, 64)

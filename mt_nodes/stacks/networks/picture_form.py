@@ -10,11 +10,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.network_file import Tensor, TensorPort
 from mt_nodes.base.params import param
-
-Floats = npt.NDArray[np.float64]
 
 _RESIZE = {"linear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA}
 

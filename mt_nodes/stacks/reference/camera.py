@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Pixels, Singles
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.image_boxes import iou
@@ -65,7 +66,7 @@ def find_people(
     return _surest(boxes.take(np.lexsort((*inside.T[::-1], -score))))
 
 
-def _windows(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+def _windows(grey: npt.NDArray[np.uint8]) -> Floats:
     """Return the windows (M, 5) with people: left, top, width, height, distance from the classifier's plane."""
     found, distance = _detector().detectMultiScale(
         grey, hitThreshold=0.0, winStride=(8, 8), padding=(16, 16), scale=_SCALE_STEP
@@ -90,8 +91,6 @@ def _detector() -> Any:
     detector.setSVMDetector(cv2.HOGDescriptor.getDefaultPeopleDetector())
     return detector
 
-
-Pixels = npt.NDArray[np.uint8]
 
 _DECIMALS = 6
 #: Steps by which blue must pass twice the red, so that noise in the dark is not taken for sky.
@@ -238,7 +237,7 @@ class CameraStack:
         return visibility(grey, camera, self.clear_detail)
 
 
-def paint_in(rgb: Pixels) -> npt.NDArray[np.float32]:
+def paint_in(rgb: Pixels) -> Singles:
     """Return how much each pixel (H, W) looks like white or yellow lane paint: the minimum of red and green.
 
     What is more than twice as blue as red is no paint: the sky in a puddle.

@@ -6,11 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from mt_nodes.base.arrays import Floats, Ints, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +63,7 @@ def rectangles(xy: Floats, cluster: Ints) -> tuple[Floats, Floats, Floats]:
     return _upright(angle[best], low[best], high[best])
 
 
-def enclosed(centre: Floats, extent: Floats, yaw: Floats, hosts: npt.NDArray[np.bool_], slack_m: float) -> Ints:
+def enclosed(centre: Floats, extent: Floats, yaw: Floats, hosts: Mask, slack_m: float) -> Ints:
     """Return for each rectangle (M,) the largest host that encloses it, to within ``slack_m``; -1 for none.
 
     ``centre``, ``extent``, ``yaw``: (M, 2), (M, 2), (M,) as :func:`rectangles` returns them. ``hosts``: (M,) which of

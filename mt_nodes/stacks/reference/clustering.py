@@ -7,9 +7,8 @@ In NumPy alone: what SciPy has for it takes longer to import than all else that 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from mt_nodes.base.arrays import Ints
 
 
 def cluster(xy_mm: Ints, column_mm: int, tolerance_mm: int, column_points: int) -> Ints:

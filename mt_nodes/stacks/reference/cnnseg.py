@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference import cluster_boxes
 from mt_nodes.stacks.reference.cell_features import CellGrid
 from mt_nodes.stacks.reference.cell_objects import CLASSES, CellObjects, objects_of
 from mt_nodes.stacks.reference.faults.base import Points
-from mt_nodes.stacks.reference.lidar_detector import Ints, LidarDetector, millimetres
+from mt_nodes.stacks.reference.lidar_detector import LidarDetector, millimetres
 from mt_nodes.stacks.reference.tracker import Tracking
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference import cluster_boxes, clustering, ground_removal
 from mt_nodes.stacks.reference.faults.base import Points
-from mt_nodes.stacks.reference.lidar_detector import Ints, LidarDetector, in_order, millimetres
+from mt_nodes.stacks.reference.lidar_detector import LidarDetector, in_order, millimetres
 
 #: How far a cluster may stand out of the car that it is a part of.
 _SLACK_M = 0.1
@@ -26,12 +26,12 @@ _SLACK_M = 0.1
 class _Boxes:
     """Upright boxes (M,) around clusters."""
 
-    centre_m: npt.NDArray[np.float64]
-    size_m: npt.NDArray[np.float64]
-    yaw_rad: npt.NDArray[np.float64]
+    centre_m: Floats
+    size_m: Floats
+    yaw_rad: Floats
 
     @classmethod
-    def around(cls, groups: cluster_boxes.Groups, xyz_mm: Ints, height_mm: npt.NDArray[np.float64]) -> _Boxes:
+    def around(cls, groups: cluster_boxes.Groups, xyz_mm: Ints, height_mm: Floats) -> _Boxes:
         """Return the smallest boxes around groups of points."""
         xyz, height = xyz_mm[groups.rows] / 1000.0, height_mm[groups.rows] / 1000.0
         centre, extent, yaw = cluster_boxes.rectangles(xyz[:, :2], groups.member)
@@ -66,20 +66,18 @@ class Detector(LidarDetector):
         found = self._boxed(xyz_mm, height_mm, min_points, stamp_ns)
         return found.take(np.asarray((found.size_m <= self.max_size_m).all(axis=1)))
 
-    def above_ground(self, cloud: Points) -> tuple[Ints, npt.NDArray[np.float64]]:
+    def above_ground(self, cloud: Points) -> tuple[Ints, Floats]:
         """Return the points of obstacles among those of interest: x, y, z (N, 3) and heights (N,), in mm, sorted."""
         return self._obstacle_points(in_order(millimetres(cloud.compress(self.watched(cloud), axis=0))))
 
-    def _obstacle_points(self, xyz_mm: Ints) -> tuple[Ints, npt.NDArray[np.float64]]:
+    def _obstacle_points(self, xyz_mm: Ints) -> tuple[Ints, Floats]:
         if not len(xyz_mm):
             return xyz_mm, np.empty(0)
         height_mm = ground_removal.height_mm(xyz_mm)
         keep = (height_mm > self.ground_tolerance_m * 1000.0) & (height_mm < self.overhead_m * 1000.0)
         return xyz_mm[keep], height_mm[keep]
 
-    def _boxed(
-        self, xyz_mm: Ints, height_mm: npt.NDArray[np.float64], min_points: int, stamp_ns: int | None
-    ) -> Detections:
+    def _boxed(self, xyz_mm: Ints, height_mm: Floats, min_points: int, stamp_ns: int | None) -> Detections:
         number = clustering.cluster(
             xyz_mm[:, :2], round(self.column_m * 1000), round(self.tolerance_m * 1000), self.column_points
         )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output, Path
@@ -26,7 +27,6 @@ from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.camera_base import FusionFault, FusionSteps
 from mt_nodes.world.camera.model import CameraModel
 
-Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 #: Turns the axes x ahead, y left, z up into the optical ones x right, y down, z ahead.

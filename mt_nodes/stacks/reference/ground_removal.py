@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats, Ints
 
 CELL_MM = 1000
 SUPPORT = 3

@@ -14,13 +14,11 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Pixels
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import CameraInfo
 from mt_nodes.data.outputs import ImageBoxes
-
-Pixels = npt.NDArray[np.uint8]
 
 #: Ratio of the strongest channel to others that makes a lit lamp: red to both others, of bricks 1.5; yellow, of red and
 #: green, to blue; green to red. A lamp that overexposes turns orange or white from its middle and keeps a rim. Assumed,
@@ -64,7 +62,7 @@ def _horizon(info: CameraInfo, height: int) -> int:
     return round(row) if 0.0 < row < height else height
 
 
-def _spots(image: Pixels) -> dict[str, npt.NDArray[np.bool_]]:
+def _spots(image: Pixels) -> dict[str, Mask]:
     """Return where (H, W) each colour shines."""
     red, green, blue = (channel.astype(np.float32) for channel in cv2.split(image))
     warm = np.minimum(red, green)

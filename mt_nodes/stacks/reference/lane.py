@@ -10,10 +10,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.world.camera.model import CameraModel
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 #: The road ahead that is looked at: distances from the camera, offsets to the left, step across.
 NEAR_M, FAR_M, ROWS, WIDE_M, STEP_M = 4.0, 20.0, 64, 5.0, 0.05

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.stacks.reference.faults.base import Fault, Points, Steps, named_faults
 
-Ints = npt.NDArray[np.int64]
 _HALF = 1 << 20
 
 
@@ -90,7 +90,7 @@ class LidarDetector(ABC):
         planted: tuple[Fault, ...] = self.faults
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 
-    def watched(self, cloud: Points) -> npt.NDArray[np.bool_]:
+    def watched(self, cloud: Points) -> Mask:
         """Return (N,) whether each point is of interest."""
         x, y = cloud[:, 0], cloud[:, 1]
         x_from, x_to, y_from, y_to = self.ego_box_m
@@ -105,7 +105,7 @@ def finite(points: Points) -> Points:
     return points if rows.all() else points.compress(rows, axis=0)
 
 
-def inside(x: npt.NDArray[Any], y: npt.NDArray[Any], corners: tuple[tuple[float, float], ...]) -> npt.NDArray[np.bool_]:
+def inside(x: npt.NDArray[Any], y: npt.NDArray[Any], corners: tuple[tuple[float, float], ...]) -> Mask:
     """Return (N,) whether points lie in a simple polygon (even-odd rule over its edges)."""
     (x_low, y_low), (x_high, y_high) = np.min(corners, axis=0), np.max(corners, axis=0)
     result = (x >= x_low) & (x <= x_high) & (y >= y_low) & (y <= y_high)

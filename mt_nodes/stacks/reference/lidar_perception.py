@@ -8,8 +8,8 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedObjects, PredictedPath
@@ -17,7 +17,6 @@ from mt_nodes.stacks.reference.faults.base import Points, named_faults
 from mt_nodes.stacks.reference.faults.perception_base import Counts, PerceptionSteps, sorted_faults
 from mt_nodes.stacks.reference.tracker import Tracker
 
-Floats = npt.NDArray[np.float64]
 _KINDS = ("lidar", "perception")
 
 
@@ -87,7 +86,7 @@ class LidarPerception:
         cells = np.where(occupied, 100, np.where(free, 0, UNKNOWN_CELL)).astype(np.int8)
         return FreeSpace(self.frame_id, stamp_ns, self.cell_m, (x_from, y_from, 0.0), cells)
 
-    def _seen_m(self, cloud: Points, bearing: Counts, range_m: Floats, occupied: npt.NDArray[np.bool_]) -> Floats:
+    def _seen_m(self, cloud: Points, bearing: Counts, range_m: Floats, occupied: Mask) -> Floats:
         """Return the range by bearing up to which cells are free: half a cell before the nearest occupied one."""
         count = round(360.0 / self.bearing_deg) + 1
         ground = cloud.compress(self._tracker.watched(cloud), axis=0)[:, :2].astype(np.float64)

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mt_nodes.base import params
+from mt_nodes.base.arrays import Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.messages import Odometry
@@ -137,7 +137,7 @@ def _roadside(objects: Detections, odometry: Odometry, route: Path) -> Detection
     return replace(objects, velocity_mps=objects.velocity_mps * moves[:, None])
 
 
-def _moves(tracks: Detections) -> npt.NDArray[np.bool_]:
+def _moves(tracks: Detections) -> Mask:
     """Tell which of them (M,) are fast enough to count as moving, and slow enough to be plausible."""
     speed, long = np.hypot(*tracks.velocity_mps[:, :2].T), tracks.size_m[:, 0] > _LONG_M
     return np.asarray(np.where(long, speed > _LONG_STANDS_MPS, (speed > _SHORT_STANDS_MPS) & (speed < _SHORT_MOST_MPS)))

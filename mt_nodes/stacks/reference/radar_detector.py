@@ -11,16 +11,14 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference import cluster_boxes, clustering
 from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.radar_base import RadarFault, RadarPoints, RadarSteps, Velocity
 from mt_nodes.stacks.reference.lidar_detector import inside
-
-Floats = npt.NDArray[np.float64]
 
 #: Width of the window in which most estimates of the own speed lie, in m/s; cosine of the largest azimuth that is used.
 _WINDOW_MPS, _LEAST_COSINE = 0.3, 0.3

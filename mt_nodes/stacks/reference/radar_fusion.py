@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.stacks.reference.detector import Detector
@@ -71,7 +71,7 @@ class RadarFusionStack:
         return tuple(fault for fault in named_faults(self.faults, "faults", "lidar", "radar") if fault.stack == stack)
 
 
-def _apart_m(boxes: Detections, seen: Detections) -> npt.NDArray[np.float64]:
+def _apart_m(boxes: Detections, seen: Detections) -> Floats:
     """Return the distances (M, K) of the centres of others from boxes, 0 within."""
     c, s = np.cos(boxes.yaw_rad)[:, None], np.sin(boxes.yaw_rad)[:, None]
     dx, dy = (seen.center_m[None, :, i] - boxes.center_m[:, None, i] for i in (0, 1))

@@ -16,11 +16,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Pixels
 from mt_nodes.data.outputs import ImageBoxes
 from mt_nodes.world.camera.model import CameraModel
-
-Floats = npt.NDArray[np.float64]
-Pixels = npt.NDArray[np.uint8]
 
 #: The part of the road that is free: metres before the camera, and to either side.
 _FREE_M = ((4.0, 9.0), 1.0)
@@ -44,7 +42,7 @@ class _GroundColumns:
 
     foot: npt.NDArray[np.intp]
     top: npt.NDArray[np.intp]
-    found: npt.NDArray[np.bool_]
+    found: Mask
 
 
 def standing_on_road(rgb: Pixels, camera: CameraModel, height_m: float) -> ImageBoxes:
@@ -65,7 +63,7 @@ def standing_on_road(rgb: Pixels, camera: CameraModel, height_m: float) -> Image
     return ImageBoxes.make("", None, box, ["unknown"] * len(box), np.ones(len(box)))
 
 
-def _unlike_road(rgb: Pixels, rows: tuple[int, int], camera: CameraModel, height_m: float) -> npt.NDArray[np.bool_]:
+def _unlike_road(rgb: Pixels, rows: tuple[int, int], camera: CameraModel, height_m: float) -> Mask:
     """Return (rows, W) which pixels do not look like the road before the vehicle."""
     part = rgb[rows[0] : rows[1]].astype(np.float32)
     road = np.median(rgb[_part(camera, height_m, rgb.shape[:2], *_FREE_M)].reshape(-1, 3), axis=0)
@@ -92,7 +90,7 @@ def _part(
     )
 
 
-def _columns(unlike: npt.NDArray[np.bool_], least_row: int) -> _GroundColumns:
+def _columns(unlike: Mask, least_row: int) -> _GroundColumns:
     """Return where in each column the lowest run of such pixels begins and ends; columns without one below a row."""
     upward = unlike[::-1]
     found = upward.any(axis=0)

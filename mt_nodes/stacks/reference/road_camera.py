@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Pixels, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.outputs import Output
@@ -20,8 +20,6 @@ from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.perception_base import PerceptionSteps, sorted_faults
 from mt_nodes.stacks.reference.lane import FAR_M, NEAR_M, LaneFit
 
-Pixels = npt.NDArray[np.uint8]
-Singles = npt.NDArray[np.float32]
 _KINDS = ("camera", "perception")
 #: Ratio of the strongest channel to others in a lit lamp (red: to both others; yellow: of red and green, to blue;
 #: green: to red), at which its score is 0, and 1. Assumed, around those of the lamp detector.
@@ -152,7 +150,7 @@ def _brightest(rgb: Pixels) -> float:
     return max(float(np.percentile(rgb.max(axis=2), 99.9)), 1.0)
 
 
-def _lamps(ratio: Singles, state: str, bright: Pixels, lit: npt.NDArray[np.bool_], brightest: float) -> list[_Lamp]:
+def _lamps(ratio: Singles, state: str, bright: Pixels, lit: Mask, brightest: float) -> list[_Lamp]:
     """Return the compact spots of a colour, the largest ones first."""
     mask = (lit & (ratio >= _RATIOS[state][0])).astype(np.uint8)
     count, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.detector import Detector
 from mt_nodes.stacks.reference.faults.base import Points
 from mt_nodes.stacks.reference.lidar_detector import LidarDetector
-
-Floats = npt.NDArray[np.float64]
 
 NOMINAL_PERIOD_S = 0.1
 #: Gains of the alpha-beta filter on position and velocity.

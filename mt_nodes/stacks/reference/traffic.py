@@ -8,15 +8,13 @@ from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.rotations import seen_from
 from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.way import LanePath
-
-Floats = npt.NDArray[np.float64]
 
 STEP_S = 0.2
 #: Harder braking than this is for emergencies.

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.outputs import Path
 
-Floats = npt.NDArray[np.float64]
 #: Bends are measured between the directions so far before and behind a place.
 _CHORD_M = 2.0
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Singles
 from mt_nodes.world.camera.depth_completion import Colours, flooded
 from mt_nodes.world.camera.upper_edges import NEAR_M, upper_edges
 
-Singles = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
 Grid = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.int32]
 

@@ -8,16 +8,14 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.depth import DepthMap
 from mt_nodes.world.camera.earlier_view import EarlierView, PictureBackground, recall
 from mt_nodes.world.camera.fill import Fill, Surfaces, fill
 from mt_nodes.world.camera.silhouette import Silhouette, dilate_mask, upsample
-from mt_nodes.world.camera.standing_object import Flags, Floats, Singles, StandingObject, Window
-
-Rows = npt.NDArray[np.int64]
+from mt_nodes.world.camera.standing_object import Flags, StandingObject, Window
 
 #: Ground is measured at this share of the plane's distance or farther, up to so many metres: it is no plane beyond.
 _LIKE_PLANE, _FARTHEST_M = 0.8, 90.0

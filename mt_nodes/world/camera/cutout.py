@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.transforms import Matrix, inverse, move
 from mt_nodes.world.camera.depth import DepthMap
 from mt_nodes.world.camera.silhouette import Silhouette, below_horizon, dilate_mask, occluder_mask, window_of
-from mt_nodes.world.camera.standing_object import CameraGround, Flags, Floats, Singles, StandingObject, Window
+from mt_nodes.world.camera.standing_object import CameraGround, Flags, StandingObject, Window
 
 #: The object may be seen from another side by up to this angle, and its light may come from another side by up to this:
 #: a car's paint is lit evenly within it. Both are assumed.
@@ -138,7 +138,7 @@ def _sources(
     return np.where(inside[:, None], pixels, 0.0).reshape(*shape, 2), inside.reshape(shape)
 
 
-def _sampled(image: npt.NDArray[np.float32], at: Floats) -> Singles:
+def _sampled(image: Singles, at: Floats) -> Singles:
     x, y = (np.ascontiguousarray(at[..., i], np.float32) for i in (0, 1))
     return np.asarray(cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 

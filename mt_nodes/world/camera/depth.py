@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
@@ -35,7 +36,6 @@ from mt_nodes.world.camera.relight import coarse_light
 from mt_nodes.world.camera.sky_cells import like_hit, sky_in
 from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
 
-Singles = npt.NDArray[np.float32]
 Grid = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.bool_]
 #: The least and the largest ranges (h, w) that cells may have.
@@ -67,7 +67,7 @@ class DepthMap:
     """
 
     range_m: Singles
-    measured: npt.NDArray[np.bool_]
+    measured: Mask
     step_px: int
     through_m: Singles
     far_m: Singles
@@ -98,7 +98,7 @@ class DepthMap:
         step_px = every * self.step_px
         return DepthMap(self.range_m[some], self.measured[some], step_px, through_m, far_m, pane_m, find_bounds_m)
 
-    def middles_px(self) -> npt.NDArray[np.float64]:
+    def middles_px(self) -> Floats:
         """Return x and y (h, w, 2) of the centres of the cells."""
         y, x = (np.arange(n) * self.step_px + (self.step_px - 1) / 2.0 for n in self.range_m.shape)
         return np.stack(np.meshgrid(x, y), axis=-1)
@@ -274,7 +274,7 @@ def _at_least(values: Singles, least: float) -> Singles:
     return np.asarray(cv2.threshold(values, below, 0.0, cv2.THRESH_TOZERO)[1])
 
 
-def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:
+def _ends(measured: Mask) -> tuple[Grid, Grid]:
     """Return the topmost and the lowest measured row (1, w) of each column, of the nearest column if it has none."""
     has = np.flatnonzero(measured.any(axis=0))
     every = np.arange(measured.shape[1])

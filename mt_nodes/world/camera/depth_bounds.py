@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-Singles = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
+from mt_nodes.base.arrays import Mask, Singles
+
 #: Farther from all returns than this many cells, any range around is possible.
 _APART, _AROUND = 4, 9
 #: A LiDAR sees past an edge that hides the same thing from the camera, by so much at most (assumed: half the distance

@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Singles = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
+from mt_nodes.base.arrays import Mask, Singles
+
 Grid = npt.NDArray[np.integer[Any]]
 Labels = npt.NDArray[np.int32]
 Colours = npt.NDArray[np.uint8]

@@ -14,15 +14,12 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Singles
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.network_file import NetworkFile, load_network
 from mt_nodes.data.images.codecs import Picture
 
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 VARIABLE = "MT_DEPTH_NETWORK"
 #: Mean and standard deviation of ImageNet's pictures, in shares of full scale.
 _MEAN, _DEVIATION = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])

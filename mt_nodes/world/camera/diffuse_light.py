@@ -22,12 +22,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.light import light_of, quantile, values_of
 from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, coarse_samples, grey, light_in, words_of
 from mt_nodes.world.camera.surroundings import Surroundings
 
-Singles = npt.NDArray[np.float32]
 #: Radius of the guided filter in cells, and the variance, in squared samples, up to which a pattern is detail: of
 #: things, and of the ground, whose grain is finer.
 _RADIUS_CELLS, _DETAIL, _GRAIN = 5, 0.003, 0.0004
@@ -222,10 +222,7 @@ def sun_and_shadow(of_ground: Singles) -> tuple[float, float, tuple[float, float
 
 
 def diffuse_gain(
-    shading: Shading,
-    direct: float = 0.0,
-    left: tuple[float, float] = LEFT,
-    bounds: tuple[float, float] = BOUNDS,
+    shading: Shading, direct: float = 0.0, left: tuple[float, float] = LEFT, bounds: tuple[float, float] = BOUNDS
 ) -> Singles:
     """Return the change of red, green and blue light (3, 2, h, w) of the ends of cells when the sun is hidden.
 
@@ -260,10 +257,7 @@ def _gains(
 
 
 def diffuse_light(
-    shading: Shading,
-    direct: float = 0.0,
-    left: tuple[float, float] = LEFT,
-    bounds: tuple[float, float] = BOUNDS,
+    shading: Shading, direct: float = 0.0, left: tuple[float, float] = LEFT, bounds: tuple[float, float] = BOUNDS
 ) -> Singles:
     """Return the light (3, 2, h, w) of the ends of cells when a share of the sun's own light is left.
 
@@ -303,4 +297,3 @@ def sample_shares(light: Singles) -> Singles:
 _FINE = 65535
 _LIGHT = light_of(np.arange(_STEPS + 1) / _STEPS).astype(np.float32)
 _SAMPLES = values_of(np.arange(_FINE + 1) / _FINE).astype(np.float32)
-_LUMA = np.array(BRIGHTNESS, np.float32)

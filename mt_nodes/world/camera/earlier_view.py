@@ -13,15 +13,13 @@ from functools import cached_property
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.world.camera.depth import DepthMap
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.camera.standing_object import CameraGround, Flags, Floats, Singles
-
-Rows = npt.NDArray[np.int64]
+from mt_nodes.world.camera.standing_object import CameraGround, Flags
 
 #: Largest error of a place in an earlier picture by its depth, in pixels.
 _PLACE_PX = 2.0

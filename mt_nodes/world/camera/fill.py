@@ -15,13 +15,10 @@ from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.camera.standing_object import CameraGround, Flags, Singles, Window
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
+from mt_nodes.world.camera.standing_object import CameraGround, Flags, Window
 
 #: Width of the border that shifts are compared on, in pixels; pixels of it, and of the hole, that are examined.
 _BORDER_PX, _SAMPLES = 4, 96

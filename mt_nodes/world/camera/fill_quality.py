@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.camera.behind import Scene, background_of, fill_hole
 from mt_nodes.world.camera.fill import Fill
 from mt_nodes.world.camera.silhouette import Silhouette, upsample
-from mt_nodes.world.camera.standing_object import Flags, Singles
+from mt_nodes.world.camera.standing_object import Flags
 
 #: Bounds, from the calibration in docs/removal.md: largest error in linear light, least share of the hole that real
 #: pixels fill, and range of the ratio of gradients.
@@ -103,8 +103,8 @@ def seam_of(pixels: Singles, hole: Flags, usable: Flags) -> float:
     near = cv2.dilate(hole.astype(np.uint8), np.ones((2 * _APART_PX + 1,) * 2, np.uint8)) != 0
     # The blurred edge of the object is not usable, and yet lies outside of the hole.
     outside = (cv2.dilate(usable.astype(np.uint8), np.ones((_EDGE_PX,) * 2, np.uint8)) != 0) & ~hole
-    across: list[npt.NDArray[np.float32]] = []
-    beside: list[npt.NDArray[np.float32]] = []
+    across: list[Singles] = []
+    beside: list[Singles] = []
     for a, b in ((np.s_[:, :-1], np.s_[:, 1:]), (np.s_[:-1], np.s_[1:])):
         step = np.abs(luma[a] - luma[b])
         across.append(step[(hole[a] & outside[b]) | (outside[a] & hole[b])])

@@ -19,12 +19,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Singles
 from mt_nodes.world.camera.depth_completion import JUMP, nearest_within, part_of
 from mt_nodes.world.camera.model import CameraModel
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
 Grid = npt.NDArray[np.int64]
 #: Height of windows and the roof over them, in metres (assumed).
 ABOVE_M = 0.8

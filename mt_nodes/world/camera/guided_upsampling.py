@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.data.images.codecs import Picture, Pixels
 
-Singles = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint16]
 Part = tuple[slice, slice]
 #: Cells left, right, above and below that a cell's linear model is fitted to.

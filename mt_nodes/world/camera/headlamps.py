@@ -9,14 +9,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.depth_completion import part_of
 from mt_nodes.world.camera.relight import light_in
 
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
-Rows = npt.NDArray[np.int64]
 
 #: Headlamps: warm white, brightest straight ahead on the road, and the beam's widths in rad (one standard deviation).
 WARM = np.array([1.0, 0.93, 0.8], np.float32)

@@ -14,7 +14,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats, Singles
+
 #: Red, green and blue.
 Colour = tuple[float, float, float]
 #: Rows that are mapped at a time, so that their planes fit the processor's cache.
@@ -108,7 +109,7 @@ _RGB_OF_XYZ = np.array(
 )
 
 
-def quantile(values: npt.NDArray[np.float32], share: float) -> float:
+def quantile(values: Singles, share: float) -> float:
     """Return a quantile of values (n,), linear between neighbours as NumPy's, which is slow for many values."""
     place = share * (values.size - 1)
     least = int(place)

@@ -15,10 +15,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.world.camera.diffuse_light import brightness, sample_shares
 
-Singles = npt.NDArray[np.float32]
 #: Slope and level (h, w) of cells.
 Line = tuple[Singles, Singles]
 #: Steepest slope between the ends: flatter dark areas show less noise, and the byte of a slope is finer.

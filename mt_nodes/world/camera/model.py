@@ -16,10 +16,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.messages import CameraInfo
 
-Floats = npt.NDArray[np.float64]
 FISHEYE = ("equidistant", "fisheye")
 _PINHOLE = ("plumb_bob", "rational_polynomial", "")
 #: How far a size may differ from a scaled calibration's, in pixels: binning rounds.

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Singles
 from mt_nodes.world.camera.depth_completion import JUMP, ON_GROUND, Colours, joined_to, part_of
 from mt_nodes.world.camera.free_space import ABOVE_M
 
-Singles = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
 #: Height of a window and the roof over it, in cells, of vehicles some 8 and 4 metres away.
 _ABOVE_CELLS = (17, 33)
 #: Lower than this, in cells, is no vehicle.

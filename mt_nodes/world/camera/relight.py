@@ -11,11 +11,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.world.camera.guided_upsampling import follow_edges
 from mt_nodes.world.camera.light import light_of, values_of
 
-Singles = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint16]
 #: Resolution of light on its way back to 8-bit values: finer than they are, even near black.
 _LEVELS = 65535

@@ -15,9 +15,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.depth import DepthMap
-from mt_nodes.world.camera.standing_object import Flags, Singles, StandingObject, Window
+from mt_nodes.world.camera.standing_object import Flags, StandingObject, Window
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -27,8 +28,6 @@ _ROUNDS, _SMOOTH = 2, 0.8
 #: Gaps up to these widths in metres between returns are the object's: panes and dark paint; a leg's distance from the
 #: other.
 _PANE_M, _CLOSE_M = 0.6, 0.3
-#: How far beyond its returns an object may reach, in metres: the gap between beams.
-_BEYOND_M = 0.3
 #: Parts lower than this are taken to reach down to the ground: returns so low count as the ground's.
 _LOW_M = 0.7
 #: An occluder is nearer than the object by this, and this much above its ground.
@@ -147,7 +146,7 @@ def dilate_mask(mask: Flags, by_px: int) -> Flags:
     return np.asarray(cv2.dilate(mask.astype(np.uint8), kernel) != 0)
 
 
-def _filled(polygon: npt.NDArray[np.int32] | None, at: npt.NDArray[np.int64], size: tuple[int, ...]) -> Flags:
+def _filled(polygon: npt.NDArray[np.int32] | None, at: Ints, size: tuple[int, ...]) -> Flags:
     mask = np.zeros(size, np.uint8)
     if polygon is not None:
         cv2.fillConvexPoly(mask, (polygon - at).astype(np.int32), 1)

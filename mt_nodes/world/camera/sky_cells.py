@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.camera.light import quantile
 from mt_nodes.world.camera.relight import grey
 
-Singles = npt.NDArray[np.float32]
 Grid = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.bool_]
 #: Sky has at least this light, and this share of its brightest part's: assumptions.

@@ -10,13 +10,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.world.camera.free_space import Beams
 from mt_nodes.world.camera.model import CameraModel
 
-Singles = npt.NDArray[np.float32]
 #: Beams this close to the topmost one are at the sensor's upper limit: the surfaces that they hit may continue above.
 _TOP_BEAMS_RAD = np.radians(1.0)
 _FAR_M = 15.0
@@ -24,7 +24,7 @@ _FAR_M = 15.0
 _TOPMOST, _HIGH, _SOME = 0.995, 0.98, 17
 
 
-def to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
+def to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> Floats:
     """Return the 4×4 from a cloud's frame to an image's. Raises NotApplicable: it is not known."""
     try:
         return np.asarray(bundle.transforms.lookup(image.frame_id, cloud.frame_id))
@@ -33,12 +33,7 @@ def to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.floa
 
 
 def project_returns(
-    cloud: Cloud,
-    to_image: npt.NDArray[np.float64],
-    camera: CameraModel,
-    step: int,
-    extremes_m: tuple[Singles, Singles],
-    on_top: npt.NDArray[np.bool_],
+    cloud: Cloud, to_image: Floats, camera: CameraModel, step: int, extremes_m: tuple[Singles, Singles], on_top: Mask
 ) -> Beams:
     """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams.
 
@@ -66,8 +61,8 @@ class _Returns:
     """Returns of a cloud in a picture: beams (n), cells (n,), and whether they are of the topmost beams (n,)."""
 
     beams: Beams
-    cell: npt.NDArray[np.int64]
-    on_top: npt.NDArray[np.bool_]
+    cell: Ints
+    on_top: Mask
 
 
 #: By camera, pose and size of a cell: frames between two instants look at the same cloud.
@@ -75,9 +70,7 @@ _known: WeakKeyDictionary[Cloud, dict[tuple[CameraModel, bytes, int], _Returns]]
 _topmost: WeakKeyDictionary[Cloud, float] = WeakKeyDictionary()
 
 
-def _returns_in(
-    cloud: Cloud, to_image: npt.NDArray[np.float64], camera: CameraModel, step: int, shape: tuple[int, ...]
-) -> _Returns:
+def _returns_in(cloud: Cloud, to_image: Floats, camera: CameraModel, step: int, shape: tuple[int, ...]) -> _Returns:
     axes = np.ascontiguousarray(cloud.xyz.T)  # along each axis, as processors like it
     own = axes.take(_before_camera(axes, to_image, camera), axis=1)
     in_camera = move(to_image, own.T)
@@ -97,9 +90,7 @@ def _returns_in(
     return _Returns(beams, cell, z > np.tan(_topmost[cloud] - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y))
 
 
-def _before_camera(
-    axes: npt.NDArray[Any], to_image: npt.NDArray[np.float64], camera: CameraModel
-) -> npt.NDArray[np.int64]:
+def _before_camera(axes: npt.NDArray[Any], to_image: Floats, camera: CameraModel) -> Ints:
     """Return the rows of returns (3, N) in the cone around the picture, in the cloud's own precision."""
     x, y = axes[:2]
     eye = -to_image[:3, :3].T @ to_image[:3, 3]

@@ -10,10 +10,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.camera.model import CameraModel
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 Window = tuple[slice, slice]
 

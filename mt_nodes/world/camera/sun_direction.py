@@ -15,8 +15,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
+from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 
 #: Cells of the map of heights, its reach ahead and to each side, in metres.
 _CELL_M, _AHEAD_M, _ASIDE_M = 0.25, 35.0, 16.0
@@ -140,7 +139,7 @@ def _light_by_range(ground: Floats, light: Floats) -> tuple[float, float]:
     return float(np.exp(np.median(level - growth * away))), growth
 
 
-def _cells(x: Floats, y: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _cells(x: Floats, y: Floats) -> tuple[Ints, Ints]:
     return ((x + _AHEAD_M / 4) / _CELL_M).astype(np.int64), ((y + _ASIDE_M) / _CELL_M).astype(np.int64)
 
 
@@ -192,7 +191,7 @@ def _ground(xyz_m: Floats, pixels: Floats, luma: npt.NDArray[np.integer], full_s
     return xyz_m[at], (soft[v, u] / full_scale) ** _GAMMA
 
 
-def _shaded(heights: Singles, ground: Floats, azimuth: float, slope: float) -> npt.NDArray[np.bool_]:
+def _shaded(heights: Singles, ground: Floats, azimuth: float, slope: float) -> Mask:
     """Return which places (n,) of the ground a column hides from the sun at an azimuth, ``slope`` up a metre."""
     reach_m = min(_TALLEST_M / slope, 18.0)
     steps = np.arange(1, int(reach_m / _CELL_M) + 1) * _CELL_M

@@ -8,16 +8,14 @@ from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.depth import DepthMap, depth_of
 from mt_nodes.world.camera.model import CameraModel
 
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 #: Points lower than this above the wheels' plane are ground; the limit grows with range.
 _GROUND_M, _GROUND_SLOPE = 0.15, 0.01
 

@@ -11,11 +11,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Singles
 from mt_nodes.world.camera.depth_completion import JUMP, Colours
 from mt_nodes.world.camera.free_space import cheapest_path
 
-Singles = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
 Grid = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.integer[Any]]
 Bins = npt.NDArray[np.uint16]

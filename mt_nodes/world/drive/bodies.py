@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.scenario import Actor
 from mt_nodes.world.scene.objects import KINDS, mesh_of
 
@@ -113,6 +113,6 @@ def mass_of(actor: Actor) -> float:
     return actor.mass_kg or facts_of(actor.kind).mass_kg
 
 
-def sizes(actors: tuple[Actor, ...]) -> npt.NDArray[np.float64]:
+def sizes(actors: tuple[Actor, ...]) -> Floats:
     """Return (N, 3) the sizes of actors."""
     return np.array([size_of(actor) for actor in actors]).reshape(-1, 3)

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import size_of
 from mt_nodes.world.drive.driven import ScenarioTrace
-
-Floats = npt.NDArray[np.float64]
 
 
 def least_m(driven: ScenarioTrace) -> dict[str, float]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import cos, inf, sin
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import facts_of, mass_of, size_of
 from mt_nodes.world.drive.risk import risks
@@ -23,7 +23,6 @@ from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Obstacle, Person, Pose, Scenario
 from mt_nodes.world.drive.trace import Collision, EgoState
 
-Floats = npt.NDArray[np.float64]
 _POST_M = 0.12
 
 

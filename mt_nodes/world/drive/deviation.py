@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats
+
 #: Distance measures between two ways; see :func:`apart_m`.
 ALIGNMENTS = ("frechet", "dtw", "time")
 

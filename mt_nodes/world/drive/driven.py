@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.trace import Trace
 
 if TYPE_CHECKING:
     from mt_nodes.world.drive.scenario import Scenario
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

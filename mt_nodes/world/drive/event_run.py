@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.event_conditions import Conditions, StoryMoment
 from mt_nodes.world.drive.scenario import Scenario, StoryEvent
 
-Floats = npt.NDArray[np.float64]
 #: Nobody is slower than so for what takes a way, in m/s.
 _LEAST_MPS = 0.1
 #: Share of the way aside, by the share of the time.

@@ -7,12 +7,10 @@ Formulas are those of ``plant.py``; results differ only in the last bits of sine
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.scenario import Vehicle
 from mt_nodes.world.drive.trace import EGO_COLUMNS, EgoState
-
-Floats = npt.NDArray[np.float64]
 
 
 class Fleet:
@@ -50,14 +48,7 @@ class Fleet:
         turn = np.where(speed > 0.0, curved * share * way, after * curved * step / 2.0)
         chord, heading = way * np.sinc(turn / (2.0 * np.pi)), yaw + turn / 2.0
         self.states = np.column_stack(
-            [
-                x + chord * np.cos(heading),
-                y + chord * np.sin(heading),
-                yaw + turn,
-                after,
-                (after - speed) / step,
-                wheel,
-            ]
+            [x + chord * np.cos(heading), y + chord * np.sin(heading), yaw + turn, after, (after - speed) / step, wheel]
         )
 
 

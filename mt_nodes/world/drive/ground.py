@@ -13,13 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.world.drive.markings import markings, strip
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.scene.meshes import Mesh, merged
 from mt_nodes.world.scene.street import ASPHALT, KERB_M, PAVING
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 ROADWAY, PAVED, GREEN = 0, 1, 2
 #: Reflectivity near 0.9 µm of grass, whose leaves are bright there, and of road paint; both assumed.

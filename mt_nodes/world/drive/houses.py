@@ -6,16 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.world.drive.road_map import Building
 from mt_nodes.world.scene import paint
 from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.street import HOUSE, Piece
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
 
 #: Reflectivity of walls; multiples of the golden ratio make neighbouring houses differ.
 _WALL, _GOLDEN = 0.4, 0.6180339887

@@ -9,10 +9,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Strip
 from mt_nodes.world.drive.road_map import RoadMap
-
-Floats = npt.NDArray[np.float64]
 
 #: Spacing of points along lanes; the way is sampled at twice that.
 _STEP_M = 2.0

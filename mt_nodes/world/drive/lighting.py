@@ -12,12 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.world.camera.headlamps import WARM
 from mt_nodes.world.drive.scenario import Environment
-
-Singles = npt.NDArray[np.float32]
 
 _LATITUDE_RAD = np.pi / 4.0
 #: Elevations of the sun, in degrees, between which day turns into night: by so many stops, with increasing blue.
@@ -81,7 +79,7 @@ def light_of(environment: Environment) -> Light:
     left = 2.0 ** (-_STOPS * darkness) * np.power(_NIGHT_TINT, darkness)
     sky = left * _NIGHT_SKY**darkness
 
-    def mixed(clear: tuple[float, ...], grey: tuple[float, ...], scale: npt.NDArray[np.float64]) -> Singles:
+    def mixed(clear: tuple[float, ...], grey: tuple[float, ...], scale: Floats) -> Singles:
         return np.asarray(((1.0 - covered) * np.array(clear) + covered * np.array(grey)) * scale, np.float32)
 
     return Light(
@@ -96,7 +94,7 @@ def light_of(environment: Environment) -> Light:
     )
 
 
-def _to_sun(hour: float) -> npt.NDArray[np.float64]:
+def _to_sun(hour: float) -> Floats:
     """Return the unit vector to the sun: east, north, up."""
     angle = (hour - 12.0) * np.pi / 12.0
     return np.array([-np.sin(angle), -np.sin(_LATITUDE_RAD) * np.cos(angle), np.cos(_LATITUDE_RAD) * np.cos(angle)])

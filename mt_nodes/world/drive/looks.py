@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.scenario import Actor, Obstacle
 from mt_nodes.world.scene import meshes
@@ -23,8 +23,6 @@ from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.objects import KINDS, mesh_of
 from mt_nodes.world.scene.palette import FACE, Rgb
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Size = tuple[float, float, float]
 
 #: Linear albedo of skin from Fitzpatrick's tone 1 to 6.

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from math import cos, inf, nan, radians, sin
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.scenario import Vehicle
 
-Floats = npt.NDArray[np.float64]
 Phase = tuple[float, float, float]
 """How long in seconds, and what is asked along and across, in m/s²; across NaN: straighten."""
 

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 from scipy.spatial import cKDTree
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.hd_maps.hd_map import VEHICLE_KINDS, HdLane, HdMap
 from mt_nodes.data.hd_maps.opendrive_file import BORDER_STEP_M
@@ -33,8 +33,6 @@ from mt_nodes.data.hd_maps.road_area import RoadArea
 from mt_nodes.world.drive.map_furniture import lanelet_furniture, open_drive_furniture
 from mt_nodes.world.drive.map_parts import outline, surfaced
 from mt_nodes.world.drive.road_map import Lane, RoadMap
-
-Floats = npt.NDArray[np.float64]
 
 #: Of vehicles' lanes these are no lanes to drive along, but part of the carriageway.
 _BESIDE = ("shoulder", "parking", "stop")

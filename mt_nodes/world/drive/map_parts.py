@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.road_map import Building, Crossing, Lane, Outline, RoadMap, Sign, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
-
-Floats = npt.NDArray[np.float64]
 
 GUTTER_M, CORNER_M, MARGIN_M = 0.25, 3.0, 25.0
 PAVEMENT_M = 3.0

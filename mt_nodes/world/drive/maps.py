@@ -26,16 +26,14 @@ from functools import lru_cache
 from math import pi
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.world.drive.grid_maps import grid
 from mt_nodes.world.drive.map_mirror import MIRRORED, mirrored
 from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, course, finished, outline, parallel_line
 from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, Sign, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
-
-Floats = npt.NDArray[np.float64]
 
 #: Suffixes of users' maps: OpenDRIVE and Lanelet2.
 MAP_FILES = (".xodr", ".osm")

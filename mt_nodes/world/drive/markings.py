@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 from shapely.ops import substring
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
-
-Floats = npt.NDArray[np.float64]
 
 _LINE_M, _DASH_M, _GAP_M, _STRIPE_M, _STOP_M = 0.12, 3.0, 6.0, 0.5, 0.5
 #: Lanes with edges within the first distance share them; an edge this far within another lane is none.

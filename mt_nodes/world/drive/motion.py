@@ -16,6 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.world.drive.bodies import facts_of, sizes
 from mt_nodes.world.drive.event_conditions import StoryBody, StoryMoment
 from mt_nodes.world.drive.event_run import EventRun, turned_rad
@@ -23,8 +24,6 @@ from mt_nodes.world.drive.paths import Paths, stops_on_foot, stops_on_wheels
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import EGO_NAME, Scenario
 from mt_nodes.world.drive.trace import EgoState
-
-Floats = npt.NDArray[np.float64]
 
 LOOK_S = 0.1
 #: Vehicles: acceleration, gentle and hard braking, turn rate; assumed, usual for unhurried drivers.
@@ -161,7 +160,7 @@ class _Triggers:
         self._within_s = np.array([np.inf if t.ego_within_s is None else t.ego_within_s for t in triggers])
         self._front_m = scenario.ego.vehicle.front_m
 
-    def fired(self, time_s: float, ego: EgoState, rows: Floats) -> npt.NDArray[np.bool_]:
+    def fired(self, time_s: float, ego: EgoState, rows: Floats) -> Mask:
         """Return (N,) whose conditions hold at an instant."""
         x = ego.x_m + self._front_m * np.cos(ego.yaw_rad)
         y = ego.y_m + self._front_m * np.sin(ego.yaw_rad)
@@ -174,7 +173,7 @@ class _Triggers:
 class _Lights:
     """Stopping points of actors that obey signals, one row each: actor, station, light."""
 
-    def __init__(self, scenario: Scenario, road: RoadMap, wheels: npt.NDArray[np.bool_], half_m: Floats) -> None:
+    def __init__(self, scenario: Scenario, road: RoadMap, wheels: Mask, half_m: Floats) -> None:
         rows: list[tuple[int, float, str]] = []
         for i, actor in enumerate(scenario.actors):
             if actor.obeys_signals:

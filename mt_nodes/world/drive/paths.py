@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor
-
-Floats = npt.NDArray[np.float64]
 
 STRAIGHT_ON_M = 5000.0
 """How far somebody goes who has no waypoints: farther than any map."""

@@ -16,16 +16,16 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Rows, Singles
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.camera.depth import DepthMap, cell_px
 from mt_nodes.world.camera.headlamps import headlamps
 from mt_nodes.world.camera.surroundings import Surroundings
-from mt_nodes.world.drive.ground_colours import ground_colours
 from mt_nodes.world.drive.lighting import Light
-from mt_nodes.world.drive.ray_colours import facing, painted, smooth_normals
+from mt_nodes.world.drive.ray_colours import facing, ground_colours, painted, smooth_normals
 from mt_nodes.world.drive.ray_hits import BandHits, WorldImage
 from mt_nodes.world.drive.scenery import GROUND, HOUSES, Scenery
-from mt_nodes.world.drive.solids import Rows, Singles, Solids
+from mt_nodes.world.drive.solids import Solids
 from mt_nodes.world.scene.appearance import Paint
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
@@ -72,11 +72,7 @@ class Camera:
         """Return the depth of a picture with ranges (H, W), in cells as coarse as for a recorded one."""
         step = cell_px(self.sensor.width)
         range_m, rays = (array[step // 2 :: step, step // 2 :: step] for array in (range_m, self.sensor.rays))
-        return Surroundings(
-            DepthMap.known(range_m, step),
-            rays.astype(np.float64),
-            self.sensor.mount[:3, 3],
-        )
+        return Surroundings(DepthMap.known(range_m, step), rays.astype(np.float64), self.sensor.mount[:3, 3])
 
     def _render_band(self, shot: WorldImage, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
         """Return light (n, 3) and range (n,) of the pixels of a band of rows."""

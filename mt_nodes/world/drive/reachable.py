@@ -19,15 +19,13 @@ from dataclasses import dataclass
 from math import asin, cos, pi, sin, tan
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Vehicle
 from mt_nodes.world.drive.trace import EgoState
-
-Floats = npt.NDArray[np.float64]
 
 #: Factor over the tyres' limit: steps of the plant are not infinitely short.
 _MORE = 1.01

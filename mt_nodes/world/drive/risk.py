@@ -114,10 +114,9 @@ def risks(
     if label in ("pedestrian", "cyclist", "motorcycle"):
         own_kg = 75.0 if other_kg is None else other_kg
         injured = UNPROTECTED_INJURED(change_mps(closing_mps, own_kg, ego_kg))
-        curve = {
-            "pedestrian": pedestrian_killed(person.age_years if person else None),
-            "cyclist": CYCLIST_KILLED,
-        }.get(label)
+        curve = {"pedestrian": pedestrian_killed(person.age_years if person else None), "cyclist": CYCLIST_KILLED}.get(
+            label
+        )
         return (curve(closing_mps) if curve and side == "front" else None), injured
     change = change_mps(closing_mps, ego_kg, other_kg)
     return (DRIVER_KILLED(change) if side == "front" else None), DRIVER_INJURED(change)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.scenario import Pose
 
-Floats = npt.NDArray[np.float64]
 Outline = tuple[tuple[float, float], ...]
 """Corners of a polygon, or points of a line, counter-clockwise where it is closed."""
 

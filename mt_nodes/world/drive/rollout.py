@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.fleet import Fleet
 from mt_nodes.world.drive.manoeuvres import Manoeuvres
@@ -20,8 +21,6 @@ from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Scenario, Trigger
 from mt_nodes.world.drive.signals import colour_at, programmes
 from mt_nodes.world.drive.trace import EgoState
-
-Floats = npt.NDArray[np.float64]
 
 STEP_S = 0.01
 

@@ -9,12 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.road_map import Lane, RoadMap
 from mt_nodes.world.drive.scenario import Pose
-
-Floats = npt.NDArray[np.float64]
 
 #: Longest way without a target; published length behind the ego and ahead of it.
 _LONGEST_M, _BEHIND_M, _AHEAD_M = 3000.0, 5.0, 120.0

@@ -164,11 +164,6 @@ class TraceClaim:
 
 EGO_NAME = "ego"
 """What conditions of events call the ego."""
-QUANTITIES = (
-    *("time_s", "distance_m", "headway_s", "ttc_s", "place_m", "speed_mps", "acceleration_mps2", "travelled_m"),
-    *("standing_s", "begun", "ended", "light"),
-)
-"""What a condition of an event is about; see :class:`EventCondition`."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.ground import Ground, heights_m, surface_of
 from mt_nodes.world.drive.houses import Houses
 from mt_nodes.world.drive.looks import BodyShape
@@ -18,8 +18,6 @@ from mt_nodes.world.drive.scenario import Pose
 from mt_nodes.world.drive.solids import Solids
 from mt_nodes.world.scene.appearance import Paint, Surface, SurfaceColours
 from mt_nodes.world.scene.roadside import light_figure, light_mesh, sign_figure, sign_mesh
-
-Floats = npt.NDArray[np.float64]
 
 GROUND, HOUSES = 0, 1
 

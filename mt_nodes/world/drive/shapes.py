@@ -6,12 +6,11 @@ from __future__ import annotations
 from math import cos, sin
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.scenario import Obstacle, Pose, Vehicle
 
-Floats = npt.NDArray[np.float64]
 _DISC_CORNERS = 24
 
 

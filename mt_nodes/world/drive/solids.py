@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.world.drive.looks import BodyShape
 from mt_nodes.world.scene.meshes import Mesh, merged
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +100,7 @@ class Solids:
         relative = places - np.array([x - self._shift_m[0], y - self._shift_m[1], z], np.float32)
         return turned(relative, -yaw)
 
-    def hides(self, rays: Singles) -> npt.NDArray[np.bool_]:
+    def hides(self, rays: Singles) -> Mask:
         """Return whether rays (N, 6) hit anything."""
         return np.asarray(self._scene.test_occlusions(tensor(rays)).numpy())
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.drive.solids import Rows, Singles, Solids, rays_of
+from mt_nodes.base.arrays import Mask, Rows, Singles
+from mt_nodes.world.drive.solids import Solids, rays_of
 
-Mask = npt.NDArray[np.bool_]
 Shape = tuple[int, int]
 #: No triangle; unknown.
 _SKY, _UNKNOWN = -1, 2

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.messages import Odometry
@@ -22,8 +21,6 @@ from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Pose, Scenario
 from mt_nodes.world.drive.trace import WorldState
 from mt_nodes.world.scene.objects import KINDS
-
-Floats = npt.NDArray[np.float64]
 
 #: Length in metres of the route ahead for which neighbouring lanes are published.
 _LANES_M = 90

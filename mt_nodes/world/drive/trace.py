@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats, Mask
 
 EGO_COLUMNS = ("x_m", "y_m", "yaw_rad", "speed_mps", "acceleration_mps2", "steering_rad")
 ACTOR_COLUMNS = ("x_m", "y_m", "yaw_rad", "speed_mps")
@@ -91,7 +90,7 @@ class Trace:
     actors: Floats
     names: tuple[str, ...]
     commands: Floats
-    answered: npt.NDArray[np.bool_]
+    answered: Mask
     collisions: tuple[Collision, ...]
     ended: str
 

@@ -29,13 +29,7 @@ from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Vehicle
 from mt_nodes.world.drive.trace import EgoState
 
 #: Classes with vehicles; all others go on foot.
-_SUBTYPES = {
-    "car": api.CAR,
-    "truck": api.TRUCK,
-    "bus": api.BUS,
-    "motorcycle": api.MOTORCYCLE,
-    "cyclist": api.BICYCLE,
-}
+_SUBTYPES = {"car": api.CAR, "truck": api.TRUCK, "bus": api.BUS, "motorcycle": api.MOTORCYCLE, "cyclist": api.BICYCLE}
 EGO_NAME = "ego"
 #: Values that no scenario gives: usual ones of a mid-size car (assumed), for display only.
 _WHEEL_M, _TRACK_M, _TOP_MPS, _JERK_MPS3 = 0.65, 1.55, 50.0, 10.0

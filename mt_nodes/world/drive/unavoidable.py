@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.collisions import Body, Contacts
 from mt_nodes.world.drive.friction import GRAVITY_MPS2, friction
@@ -40,7 +41,6 @@ from mt_nodes.world.drive.rollout import STEP_S, Others, driven, others, start_o
 from mt_nodes.world.drive.scenario import Scenario, Vehicle
 from mt_nodes.world.drive.scenario_checks import checked
 
-Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.intp]
 
 #: The proof uses every second instant: a car at 50 m/s moves 1 m in between, and nobody slips through.
@@ -154,7 +154,7 @@ def _sure_bodies(bodies: Sequence[Body], moved: Others, standing: Sequence[Float
 
 
 def _tried(
-    moves: Sequence[str], names: Sequence[str], touched: Sequence[Steps], leaves: npt.NDArray[np.bool_], never: int
+    moves: Sequence[str], names: Sequence[str], touched: Sequence[Steps], leaves: Mask, never: int
 ) -> tuple[ManoeuvreResult, ...]:
     """Return the result of each manoeuvre; ``touched`` is for each body (M,) the step of the first contact."""
     first = np.array(touched, dtype=np.intp).reshape(len(names), len(moves))
@@ -205,7 +205,7 @@ def _first_contact(outline_m: Floats, egos: Floats, body: Body, rows: Floats, un
     return first
 
 
-def _separated(own_m: Floats, own: Floats, others_m: Floats, others: Floats) -> npt.NDArray[np.bool_]:
+def _separated(own_m: Floats, own: Floats, others_m: Floats, others: Floats) -> Mask:
     """Return (n,) whether one body at poses (n, 3 or more) lies on one side of another's bounding box."""
     x, y = _placed_points(others_m, others)
     x, y = x - own[:, 0, None], y - own[:, 1, None]

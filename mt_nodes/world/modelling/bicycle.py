@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.modelling.face import head_shell
 from mt_nodes.world.modelling.fields import Net, SolidField
 from mt_nodes.world.modelling.gait import riding
@@ -16,8 +16,6 @@ from mt_nodes.world.modelling.shading import DetailedMesh, Shell, detailed
 from mt_nodes.world.modelling.wardrobe import Dress
 from mt_nodes.world.scene.meshes import RETRO, TYRE
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Rgb = tuple[float, float, float]
 
 #: Places of a city bicycle's joints (x, z), from a frame of 0.56 m (assumed); wheels of 0.34 m (ISO 5775, 37-622).

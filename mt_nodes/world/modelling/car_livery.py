@@ -9,12 +9,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Singles
 from mt_nodes.world.modelling.car_shapes import OUTLINE_M, CarShape, half_width, outline
 from mt_nodes.world.modelling.decals import Decal
 from mt_nodes.world.scene.appearance import SurfaceColours
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 
-Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 Rgb = tuple[float, float, float]
 Points = list[tuple[float, float]]
@@ -47,7 +47,7 @@ class Livery:
         places: Singles,
         normals: Singles,
         pixel_m: float,
-        vertex: npt.NDArray[np.int64],
+        vertex: Ints,
         albedo: Singles,
         mirror: Singles,
         lamps: str,

@@ -8,10 +8,8 @@ from functools import lru_cache
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
+from mt_nodes.base.arrays import Floats, Singles
 
 #: Step of the outline's map of distances, in metres.
 OUTLINE_M = 0.01

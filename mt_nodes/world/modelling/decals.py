@@ -12,7 +12,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Singles = npt.NDArray[np.float32]
+from mt_nodes.base.arrays import Mask, Singles
+
 Rgb = tuple[float, float, float]
 
 #: Channels of a picture: colour, share of it over the body's own, reflectance, glass, retro-reflector.
@@ -47,9 +48,7 @@ class Decal:
         right, up = np.meshgrid(x, z)
         return right, up
 
-    def fill(
-        self, mask: npt.NDArray[np.bool_], colour: Rgb, mirror: float = 0.0, glass: float = 0.0, retro: float = 0.0
-    ) -> None:
+    def fill(self, mask: Mask, colour: Rgb, mirror: float = 0.0, glass: float = 0.0, retro: float = 0.0) -> None:
         """Paint the pixels of a mask (H, W)."""
         self.pixels[mask] = (*colour, 1.0, mirror, glass, retro)
 

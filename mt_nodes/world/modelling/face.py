@@ -8,14 +8,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.world.modelling.fields import Distance, Net, SolidField, Vector
 from mt_nodes.world.modelling.gait import Joints, beside
 from mt_nodes.world.modelling.shading import Shell
 from mt_nodes.world.modelling.wardrobe import BARE, HAIR, Dress
 from mt_nodes.world.scene.meshes import SKIN
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 #: Returns a place of the head by its distance from the middle: ahead, left, up.
 At = Callable[[float, float, float], Vector]
 

@@ -15,7 +15,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-Singles = npt.NDArray[np.float32]
+from mt_nodes.base.arrays import Ints, Mask, Singles
+
 Vector = tuple[float, float, float]
 #: Distance (…) of places (…, 3) from the surface of a part, negative inside.
 Distance = Callable[[Singles], Singles]
@@ -172,7 +173,7 @@ def relaxed(net: Net, rounds: int) -> Net:
     return Net(vertices.astype(np.float32), net.triangles, normals.astype(np.float32), net.part)
 
 
-def surface_net(values: Singles) -> tuple[Singles, npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def surface_net(values: Singles) -> tuple[Singles, npt.NDArray[np.uint32], Ints]:
     """Return vertices (V, 3) in steps of a grid (x, y, z), triangles (T, 3), and the cell of each vertex (V, 3)."""
     inside = values < 0.0
     count = sum(
@@ -195,7 +196,7 @@ def surface_net(values: Singles) -> tuple[Singles, npt.NDArray[np.uint32], npt.N
     return cells + total / crossings[:, None], triangles, cells
 
 
-def _quads(inside: npt.NDArray[np.bool_], number: npt.NDArray[np.int64], axis: int) -> npt.NDArray[np.int64]:
+def _quads(inside: Mask, number: Ints, axis: int) -> Ints:
     """Return the cells (Q, 4) around each edge along an axis that the surface crosses, anticlockwise from outside."""
     low, high = (np.take(inside, range(s, inside.shape[axis] - 1 + s), axis) for s in (0, 1))
     edges = np.argwhere(low != high)

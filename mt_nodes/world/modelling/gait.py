@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mt_nodes.base.arrays import Floats
 
 #: Angles in degrees over a stride from heel strike to heel strike: flexion of hip and knee, the toes up.
 _PHASE = (0.0, 0.12, 0.4, 0.5, 0.6, 0.72, 0.86, 1.0)

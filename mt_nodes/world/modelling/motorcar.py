@@ -12,15 +12,14 @@ from functools import lru_cache
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.modelling.car_livery import BLACK, COAT_F0, Livery, in_arch, livery
 from mt_nodes.world.modelling.car_shapes import OUTLINE_M, CarShape, half_width, outline
 from mt_nodes.world.modelling.fields import Distance, Net, SolidField, relaxed
 from mt_nodes.world.modelling.shading import DetailedMesh, Shell, detailed
 from mt_nodes.world.scene.meshes import GLASS, RETRO, TYRE
 
-Singles = npt.NDArray[np.float32]
 Rgb = tuple[float, float, float]
 
 _STEP_M = 0.03

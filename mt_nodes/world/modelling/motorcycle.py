@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mt_nodes.world.modelling.bicycle import tube
 from mt_nodes.world.modelling.face import head_shell
@@ -20,7 +19,6 @@ from mt_nodes.world.modelling.shading import DetailedMesh, Shell, detailed
 from mt_nodes.world.modelling.wardrobe import Dress
 from mt_nodes.world.scene.meshes import CHROME, GLASS, RETRO, STEEL, TYRE
 
-Floats = npt.NDArray[np.float64]
 Rgb = tuple[float, float, float]
 Place = tuple[float, float, float]
 

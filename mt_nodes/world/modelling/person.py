@@ -8,14 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.world.modelling.face import ends_of, head_shell, shine_of
 from mt_nodes.world.modelling.fields import Net, SolidField
 from mt_nodes.world.modelling.gait import Joints, beside, walking
 from mt_nodes.world.modelling.shading import DetailedMesh, Shell, detailed
 from mt_nodes.world.modelling.wardrobe import BAG, BARE, COLLAR, SHOE, SKIRT, TOP, TROUSERS, Dress
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 _STEP_M = 0.0125
 

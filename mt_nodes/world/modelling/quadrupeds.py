@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.world.modelling.fields import Net, SolidField, Vector
 from mt_nodes.world.modelling.shading import DetailedMesh, Shell, detailed
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Rgb = tuple[float, float, float]
 #: Parts that differ in colour.
 COAT, HOOF, HORN, MUZZLE, EAR, UDDER = range(6)

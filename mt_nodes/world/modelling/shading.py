@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.world.modelling.fields import Net
 from mt_nodes.world.scene.meshes import Mesh
-
-Singles = npt.NDArray[np.float32]
 
 #: Directions in which open sky and ground are looked for from a vertex, and how far something hides them.
 _DIRECTIONS, _REACH_M, _OFF_M = 24, 2.5, 0.012
@@ -91,7 +90,7 @@ def detailed(shells: list[Shell]) -> DetailedMesh:
     )
 
 
-def interpolated(table: Singles, corners: npt.NDArray[np.int64], share: Singles) -> Singles:
+def interpolated(table: Singles, corners: Ints, share: Singles) -> Singles:
     """Return rows of a table (V, k) between three corners (n, 3) each, with shares (n, 3): (n, k)."""
     found = table[corners[:, 0]] * share[:, :1]
     for i in (1, 2):

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Mask, Singles
 from mt_nodes.world.scene.furniture import RETRO_REFLECTIVE, STEEL
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.meshes import GLASS, SKIN, TYRE
@@ -30,7 +30,6 @@ from mt_nodes.world.scene.palette import (
     YELLOW,
     Details,
     Rgb,
-    Singles,
     car_body,
     person,
     seated,
@@ -62,7 +61,7 @@ class Surface:
     xyz_m: Singles
     reflectivity: Singles
     pixel_m: float = 0.01
-    triangle: npt.NDArray[np.int64] | None = None
+    triangle: Ints | None = None
     share: Singles | None = None
     normal: Singles | None = None
 
@@ -77,7 +76,7 @@ class SurfaceColours:
     albedo: Singles
     glow: Singles | None = None
     mirror: Singles | None = None
-    glass: npt.NDArray[np.bool_] | None = None
+    glass: Mask | None = None
 
 
 Paint = Callable[[Surface], SurfaceColours]

@@ -13,12 +13,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
 
-Ints = npt.NDArray[np.int64]
 Rings = npt.NDArray[np.int16]
-Floats = npt.NDArray[np.float64]
 Azimuths = npt.NDArray[np.float32]
 
 RING_FIELDS = ("ring", "channel")
@@ -109,7 +108,7 @@ class Beams:
         """Return the order (n,) ring by ring, then by azimuth; points are nearly sorted, which this sort exploits."""
         return np.argsort(ring * _RING_KEY_RAD + aside_rad, kind="stable")
 
-    def of_rings(self, rings: npt.NDArray[Any], rows: Ints | slice = slice(None)) -> npt.NDArray[np.bool_]:
+    def of_rings(self, rings: npt.NDArray[Any], rows: Ints | slice = slice(None)) -> Mask:
         """Return which points (N,), or which of some of them (n,), belong to some rings."""
         table = np.zeros(int(self.rings[-1]) + 2, dtype=bool)
         table[rings.astype(np.int64)] = True
@@ -120,9 +119,9 @@ class Beams:
 class Angles:
     """Azimuth and elevation (N,) of every point, and which are returns."""
 
-    azimuth_rad: npt.NDArray[np.float32]
-    elevation_rad: npt.NDArray[np.float32]
-    known: npt.NDArray[np.bool_]
+    azimuth_rad: Singles
+    elevation_rad: Singles
+    known: Mask
 
 
 _found: WeakKeyDictionary[Cloud, Beams | str] = WeakKeyDictionary()
@@ -231,7 +230,7 @@ def _by_scan_order(angles: Angles) -> tuple[Rings, str, float]:
     return ring, "scan order", quality
 
 
-def _begins(turns: npt.NDArray[np.float32], seam: np.float32) -> npt.NDArray[np.bool_]:
+def _begins(turns: Singles, seam: np.float32) -> Mask:
     """Return which returns (M,), azimuths in turns, begin a new ring if revolutions begin at ``seam``."""
     turned = turns - seam
     turned -= np.floor(turned)

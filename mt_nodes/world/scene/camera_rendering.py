@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Mask, Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import CameraInfo
 from mt_nodes.data.transforms import Matrix, pose_matrix
@@ -17,9 +18,6 @@ from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene import paint
 from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.street import GROUND, HOUSE, Piece
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 #: Direction to the sun, behind the ego and to its left, at 50 degrees of elevation.
 SUN = np.array([-0.5, 0.4, 0.77]) / np.linalg.norm([-0.5, 0.4, 0.77])
@@ -116,12 +114,12 @@ class _Hits:
     ``flat`` (N, 3) is the place along the straight street in which the triangles were made.
     """
 
-    any: npt.NDArray[np.bool_]
-    triangle: npt.NDArray[np.int64]
+    any: Mask
+    triangle: Ints
     range_m: Singles
     normal: Singles
     weights: Singles
-    lit: npt.NDArray[np.bool_]
+    lit: Mask
 
     @classmethod
     def of(cls, mesh: Mesh, ego_m: float, sensor: CameraSensor) -> _Hits:

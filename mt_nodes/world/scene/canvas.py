@@ -10,7 +10,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Singles = npt.NDArray[np.float32]
+from mt_nodes.base.arrays import Singles
+
 Rgb = tuple[float, float, float]
 Point = tuple[float, float]
 

@@ -17,15 +17,13 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.world.camera.sun_direction import SunLight
 from mt_nodes.world.scene.cutout_objects import MOST_ASIDE_RAD, Cutout
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import Place
-
-Floats = npt.NDArray[np.float64]
 
 #: A cut-out is enlarged at most so much: beyond that it is softer than the picture around it.
 MOST_ENLARGED = 1.25

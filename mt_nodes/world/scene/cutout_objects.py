@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.open3d_late import tensor
 from mt_nodes.data.transforms import Matrix, inverse, move
 from mt_nodes.world.modelling.shading import DetailedMesh
@@ -26,8 +27,6 @@ from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.objects import KINDS, mesh_of
 from mt_nodes.world.scene.sight import RaycastBody
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 
 #: Farthest aside of the recorded direction from which an object is shown (assumed: a flat board gives itself away by

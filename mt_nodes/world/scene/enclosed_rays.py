@@ -8,13 +8,12 @@ tells a camera's panes (:mod:`mt_nodes.world.camera.depth`).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.camera.depth import panes_m
 from mt_nodes.world.scene.returns import lengths, places, within_cone
 
-Floats = npt.NDArray[np.float64]
 #: Width of a cell, as of a camera's of some 80 degrees, and how far around the directions returns count.
 _CELL_RAD, _MARGIN_RAD = np.radians(0.25), np.radians(2.0)
 

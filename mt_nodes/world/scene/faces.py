@@ -16,7 +16,8 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from mt_nodes.world.scene.canvas import Canvas, Point, Rgb, Singles
+from mt_nodes.base.arrays import Singles
+from mt_nodes.world.scene.canvas import Canvas, Point, Rgb
 from mt_nodes.world.scene.symbols import arrow, car, children, deer, letters, pedestrian, ring, slash, u_turn, worker
 
 Outline = tuple[Point, ...]

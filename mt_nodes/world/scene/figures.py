@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.world.modelling.model_variants import detailed_object, is_detailed
 from mt_nodes.world.modelling.shading import DetailedMesh, interpolated, irradiance
@@ -16,9 +16,6 @@ from mt_nodes.world.scene.appearance import Paint, Surface, paint_of
 from mt_nodes.world.scene.lamps import OFF
 from mt_nodes.world.scene.meshes import GLASS, Mesh
 from mt_nodes.world.scene.objects import mesh_of
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 _EDGE_M = 0.3
 _SMOOTH_COS = 0.5  # triangles that meet at a sharper angle keep their edge
@@ -38,7 +35,7 @@ class Places:
         cover: (n,) opacity, None for 1.
     """
 
-    rays: npt.NDArray[np.int64]
+    rays: Ints
     range_m: Singles
     xyz_m: Singles
     normal: Singles
@@ -47,7 +44,7 @@ class Places:
     sky: Singles
     ground: Singles
     glow: Singles | None
-    glass: npt.NDArray[np.bool_]
+    glass: Mask
     cover: Singles | None = None
 
 
@@ -78,7 +75,7 @@ class Figure:
         return np.asarray(self.mesh.vertices_m[ConvexHull(self.mesh.vertices_m).vertices])
 
     @cached_property
-    def _of_corners(self) -> tuple[npt.NDArray[np.int64], Singles]:
+    def _of_corners(self) -> tuple[Ints, Singles]:
         """Rows (T, 3) of the corners of triangles in a table (V, 7): normal, and light of sky and ground on both sides.
 
         The first side is the normal's. Triangles of plain meshes may be wound either way, and share no corners.
@@ -117,7 +114,7 @@ class Figure:
             mirror = np.zeros(len(hit), np.float32)
         return range_m, Places(hit, range_m[hit], xyz, normal, colours.albedo, mirror, sky, ground, colours.glow, glass)
 
-    def behind_glass(self, places: Places, along: Singles) -> tuple[npt.NDArray[np.int64], Singles, Singles]:
+    def behind_glass(self, places: Places, along: Singles) -> tuple[Ints, Singles, Singles]:
         """Return which places (k,) are glass of a hollow body, the albedo (k, 3) behind it, and the share that is free.
 
         A pane on the far side lets light of the scene behind pass.
@@ -133,7 +130,7 @@ class Figure:
         albedo = self.mesh.albedo[self.mesh.triangles[triangle, 0]]
         return at, np.where(through[:, None], np.float32(0.0), np.minimum(albedo, 0.06)), through.astype(np.float32)
 
-    def lit(self, places: Places, to_sun: Floats) -> npt.NDArray[np.bool_]:
+    def lit(self, places: Places, to_sun: Floats) -> Mask:
         """Return which places (n,) the object itself does not hide from the sun in a direction (3,) of its frame."""
         rays = np.empty((len(places.xyz_m), 6), np.float32)
         rays[:, :3] = places.xyz_m + _OFF_M * places.normal
@@ -147,7 +144,7 @@ class Figure:
         """Return the share of the host camera's blur and noise that a picture of it does not have yet: all."""
         return 1.0
 
-    def hides_sun(self, ground_m: Singles, to_sun: Floats) -> npt.NDArray[np.bool_]:
+    def hides_sun(self, ground_m: Singles, to_sun: Floats) -> Mask:
         """Return which places of the ground (n, 2) lie in the object's shadow."""
         rays = np.zeros((len(ground_m), 6), np.float32)
         rays[:, :2], rays[:, 2], rays[:, 3:] = ground_m, 1e-3, to_sun
@@ -169,9 +166,7 @@ class Figure:
         return _CELL_M
 
 
-def _smooth(
-    table: Singles, corners: npt.NDArray[np.int64], share: Singles, flat: Singles
-) -> tuple[Singles, Singles, Singles]:
+def _smooth(table: Singles, corners: Ints, share: Singles, flat: Singles) -> tuple[Singles, Singles, Singles]:
     """Return unit normals (n, 3), and light of sky and ground (n,), between corners (n, 3) with shares (n, 3).
 
     ``flat``: (n, 3) normals of the triangles, on the side that is seen.
@@ -224,7 +219,7 @@ def smooth_normals(mesh: Mesh) -> Singles:
     return np.asarray(normals / np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-12), np.float32)
 
 
-def _meeting(vertex: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _meeting(vertex: Ints) -> tuple[Ints, Ints]:
     """Return all pairs (p,), (p,) of corners (n,) that share a vertex, including each with itself."""
     order = np.argsort(vertex, kind="stable")
     _, start, count = np.unique(vertex[order], return_index=True, return_counts=True)

@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
+
 
 @dataclass(frozen=True)
 class LidarModel:
@@ -35,7 +37,7 @@ class LidarModel:
     period_s: float = 0.1
 
     @cached_property
-    def directions(self) -> npt.NDArray[np.float64]:
+    def directions(self) -> Floats:
         """Unit vectors (azimuths * beams, 3) in the sensor frame, column after column as the sensor fires."""
         azimuth = -2.0 * np.pi * np.arange(self.azimuths)[:, None] / self.azimuths
         elevation = np.array(self.elevations_rad)[None, :]
@@ -48,7 +50,7 @@ class LidarModel:
         return np.tile(np.arange(len(self.elevations_rad), dtype=np.uint16), self.azimuths)
 
     @cached_property
-    def times_s(self) -> npt.NDArray[np.float32]:
+    def times_s(self) -> Singles:
         """Firing time (azimuths * beams,) of each direction, from the start of the revolution."""
         columns = np.arange(self.azimuths, dtype=np.float32) * np.float32(self.period_s / self.azimuths)
         return np.repeat(columns, len(self.elevations_rad))

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.world.scene.meshes import CHROME, GLASS, RETRO, SKIN, TYRE
-
-Floats = npt.NDArray[np.float64]
 
 _TOLERANCE = 1e-4
 #: Retro-reflectors return light within this angle (UNECE Regulation 150 measures reflex reflectors up to 20 degrees,
@@ -101,7 +100,7 @@ def painted(label: str) -> bool:
     return finish_of(label) is PAINT
 
 
-def panes(reflectivity: Floats) -> npt.NDArray[np.bool_]:
+def panes(reflectivity: Floats) -> Mask:
     """Return which triangles (T,) of a mesh with these reflectivities are glass."""
     return np.asarray(np.abs(reflectivity - GLASS) < _TOLERANCE)
 

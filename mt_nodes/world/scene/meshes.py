@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.open3d_late import open3d
 
 Vector = tuple[float, float, float]
@@ -29,9 +30,9 @@ class Mesh:
     ``vertices_m``: (V, 3) float64. ``triangles``: (T, 3) indices. ``reflectivity``: (T,) in 0..1.
     """
 
-    vertices_m: npt.NDArray[np.float64]
+    vertices_m: Floats
     triangles: npt.NDArray[np.uint32]
-    reflectivity: npt.NDArray[np.float64]
+    reflectivity: Floats
 
     def placed(self, x_m: float, y_m: float, yaw_rad: float = 0.0) -> Mesh:
         """Return the mesh rotated about z, then moved over the ground."""
@@ -164,13 +165,13 @@ def _wheels(length_m: float, width_m: float, radius_m: float) -> list[Mesh]:
     ]
 
 
-def _affine(name: str, columns: npt.NDArray[np.float64], center: Iterable[float], reflectivity: float) -> Mesh:
+def _affine(name: str, columns: Floats, center: Iterable[float], reflectivity: float) -> Mesh:
     vertices, triangles = _primitive(name)
     return Mesh(vertices @ columns.T + tuple(center), triangles, np.full(len(triangles), reflectivity))
 
 
 @lru_cache
-def _primitive(name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]:
+def _primitive(name: str) -> tuple[Floats, npt.NDArray[np.uint32]]:
     """Vertices and triangles of a unit primitive centred on the origin."""
     make = open3d().geometry.TriangleMesh
     mesh = {

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 from scipy import ndimage
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import NotApplicable
-
-Floats = npt.NDArray[np.float64]
 
 #: Distance of the outline from the returns, similar to a detector's box.
 AROUND_M = 0.35
@@ -95,7 +93,7 @@ def standing_points(xyz: Floats, search: Search) -> Floats:
     return np.asarray(np.column_stack([x, y, height])[fits[of - 1]])
 
 
-def _standing(xyz: Floats, search: Search) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats, int]:
+def _standing(xyz: Floats, search: Search) -> tuple[Floats, Floats, Ints, Floats, int]:
     """Return x, y, object number, and height above ground (n,) of standing points; and the number of objects."""
     (near, far), aside = search.ahead_m, search.aside_m
     x, y, z = xyz.T

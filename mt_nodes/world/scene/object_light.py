@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Singles
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.scene.figures import Figure, Places
 from mt_nodes.world.scene.materials import PANE
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
 #: Mean albedo of the ground that lights an object from below (assumed; asphalt to paving).
 _GROUND = 0.18
@@ -110,5 +107,5 @@ class ObjectLight:
 OVERCAST = ObjectLight()
 
 
-def _some(places: Places, at: npt.NDArray[np.int64]) -> Places:
+def _some(places: Places, at: Ints) -> Places:
     return replace(places, xyz_m=places.xyz_m[at], normal=places.normal[at])

@@ -14,13 +14,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.figures import Figure, Places
 from mt_nodes.world.scene.object_light import OVERCAST, ObjectLight
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 Window = tuple[slice, slice]
@@ -84,12 +83,6 @@ def render(figure: Figure, pose: Matrix, camera: CameraModel, light: ObjectLight
     return Rendering(
         window, cover, range_m, direction, layers[..., :3], layers[..., 3:6], glow, inside, box, view.added_detail
     )
-
-
-def outline_of(figure: Figure, pose: Matrix, camera: CameraModel) -> tuple[Window, Singles] | None:
-    """Return the window and the cover (h, w) of an object, None if it is outside of the picture."""
-    made = render(figure, pose, camera)
-    return None if made is None else (made.window, made.cover)
 
 
 @dataclass(frozen=True, eq=False)

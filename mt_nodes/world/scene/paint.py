@@ -11,12 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.scene.meshes import GLASS, SKIN, TYRE
 from mt_nodes.world.scene.street import GROUND, HOUSE, LEFT_KERB_Y_M, PERSON, POLE, RIGHT_KERB_Y_M, VEHICLE, Piece
-
-Singles = npt.NDArray[np.float32]
 
 #: Lines of the ego's lane, 2 m beside its centre line: dashes to the left, a solid line to the right.
 LINE_Y_M, LINE_WIDTH_M, DASH_M, DASH_AND_GAP_M = 2.0, 0.15, 4.0, 6.0

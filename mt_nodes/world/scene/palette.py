@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.scene.meshes import SKIN, TYRE
 
-Singles = npt.NDArray[np.float32]
 Rgb = tuple[float, float, float]
 #: Changes colours (n, 3) in place by x, y, z and the reflectivity of the mesh (n,) there.
 Details = Callable[[Singles, Singles, Singles, Singles, Singles], None]

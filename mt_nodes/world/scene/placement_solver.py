@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.transforms import Matrix
 
 P = TypeVar("P")
 T = TypeVar("T")
-Floats = npt.NDArray[np.float64]
 Place = tuple[float, float, float]
 """Where an object stands and which way it looks: x, y in metres, yaw in radians."""
 

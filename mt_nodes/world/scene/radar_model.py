@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.messages import Points
 from mt_nodes.data.radar import cartesian
-
-Floats = npt.NDArray[np.float64]
 
 RADAR_LAYOUT = np.dtype([(name, "<f4") for name in ("x", "y", "z", "doppler", "rcs", "snr")])
 """Detections of the generated radar: metres, range rate in m/s, radar cross-section in dBsm, decibels above noise."""

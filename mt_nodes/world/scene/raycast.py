@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Points
 from mt_nodes.world.scene.lidar import LidarModel
@@ -36,9 +36,7 @@ def scan(mesh: Mesh, origin_m: tuple[float, float, float], lidar: LidarModel, rn
     return returns_of(range_m, brightness, lidar, rng)
 
 
-def returns_of(
-    range_m: npt.NDArray[np.float64], brightness: npt.NDArray[np.float64], lidar: LidarModel, rng: np.random.Generator
-) -> Points:
+def returns_of(range_m: Floats, brightness: Floats, lidar: LidarModel, rng: np.random.Generator) -> Points:
     """Return a LiDAR's points of :data:`VELODYNE_LAYOUT` in the sensor frame for the hits of its rays.
 
     ``range_m``: (N,) along each of the LiDAR's directions, infinite without a hit. ``brightness``: (N,) reflectivity
@@ -57,9 +55,7 @@ def returns_of(
     return points
 
 
-def cast(
-    mesh: Mesh, origin_m: tuple[float, float, float], directions: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def cast(mesh: Mesh, origin_m: tuple[float, float, float], directions: Floats) -> tuple[Floats, Ints, Floats]:
     """Cast rays (N, 3) from one origin to the first triangle.
 
     Returns:

@@ -7,16 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import Delaunay, cKDTree
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.returns import lengths, places, returns_at, within_cone
 
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 Clock = Callable[[Rows], Floats]
 
 #: Neighbours among returns are at most this far apart, in metres across their rays and as an angle (the widest spacing

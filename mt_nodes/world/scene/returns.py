@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 _PIECE = 1 << 14
 

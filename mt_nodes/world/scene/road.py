@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.scene.meshes import Mesh
-
-Floats = npt.NDArray[np.float64]
 
 #: Length of one bend to the left and one to the right.
 WAVE_M = 160.0

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.scene.appearance import Paint, Surface, SurfaceColours
 from mt_nodes.world.scene.faces import SIGNS, face_of
 from mt_nodes.world.scene.figures import Figure
@@ -20,8 +20,6 @@ from mt_nodes.world.scene.furniture import RETRO_REFLECTIVE, STEEL
 from mt_nodes.world.scene.meshes import Mesh, box, merged, prism, rod
 from mt_nodes.world.scene.sight import RaycastBody
 from mt_nodes.world.scene.signals import SIGNALS, faces_of
-
-Singles = npt.NDArray[np.float32]
 
 _LIGHT_LOW_M, _PLATE_X_M, _PLATE_M = 2.1, -0.05, 0.02
 _HEAD_M, _HOUSING = 0.2, 0.1

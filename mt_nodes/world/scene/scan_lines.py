@@ -11,8 +11,8 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.beams import MOST, RING_FIELDS, Beams, angles_of, beams_of, elevations_of, keep_beams
@@ -54,7 +54,7 @@ def lasers_of(cloud: Cloud) -> Beams:
     return _lasers[cloud]
 
 
-def keep_lines(cloud: Cloud, of: Cloud, lost: npt.NDArray[np.int64]) -> None:
+def keep_lines(cloud: Cloud, of: Cloud, lost: Ints) -> None:
     """Declare that a cloud's points are those of another except some (n,), on the same lines."""
     keep_beams(cloud, of, lost)
     _lines[cloud] = scan_lines_of(of).without(lost)

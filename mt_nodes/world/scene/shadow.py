@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.effects import Volume
 
 #: A beam or two to each side: objects there may lose a return to the object's edge.
@@ -15,7 +15,7 @@ _HEIGHT_M = 20.0
 _WIDEST_RAD = 1.4
 
 
-def shadow(corners_m: npt.NDArray[np.float64], sensor_m: npt.NDArray[np.float64], frame_id: str, to_m: float) -> Volume:
+def shadow(corners_m: Floats, sensor_m: Floats, frame_id: str, to_m: float) -> Volume:
     """Return the wedge over the ground behind a convex object, up to a distance, over all heights.
 
     ``corners_m``: (n, 2) outline of the object. ``sensor_m``: (2,) origin of the rays, outside of it. ``to_m``: end of

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
@@ -25,10 +25,6 @@ from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.objects import KINDS, mesh_of
 from mt_nodes.world.scene.returns import lengths, places, returns_at, within_cone
 from mt_nodes.world.scene.silent_rays import SilentRays, silent_rays
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: The cone is this much wider than the bounding sphere, so that rounding never excludes a ray.
 _SLACK = 1.01
@@ -55,7 +51,7 @@ class Hits:
     behind: Floats
 
     @property
-    def visible(self) -> npt.NDArray[np.bool_]:
+    def visible(self) -> Mask:
         """Whether the object is nearer than the cloud's return (n,)."""
         return np.asarray(self.range_m < self.own_m)
 
@@ -165,7 +161,7 @@ def _scene(mesh: Mesh, triangles: Rows | slice) -> Any:
     return scene
 
 
-def _first(scene: Any, rays: npt.NDArray[np.float32]) -> tuple[Floats, Rows, Floats]:
+def _first(scene: Any, rays: Singles) -> tuple[Floats, Rows, Floats]:
     """Return range (n,), infinite without a hit, triangle, and cosine of incidence of rays (n, 6) that are cast."""
     answer = scene.cast_rays(tensor(rays), nthreads=1)
     cosine = np.abs(np.einsum("ij,ij->i", answer["primitive_normals"].numpy(), rays[:, 3:]))
@@ -180,7 +176,7 @@ def _directions(cloud: Cloud, rows: Rows) -> tuple[Floats, Floats]:
     return xyz / own[:, None], own
 
 
-def _into(pose: Matrix, direction: Floats) -> npt.NDArray[np.float32]:
+def _into(pose: Matrix, direction: Floats) -> Singles:
     """Rays (n, 6) from the sensor, in the object's frame."""
     back = np.linalg.inv(pose)
     rays = np.empty((len(direction), 6), dtype=np.float32)

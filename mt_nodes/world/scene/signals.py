@@ -8,7 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mt_nodes.world.scene.canvas import Canvas, Point, Rgb, Singles
+from mt_nodes.base.arrays import Singles
+from mt_nodes.world.scene.canvas import Canvas, Point, Rgb
 from mt_nodes.world.scene.symbols import arrow
 
 _HOUSING, _DARK, _PITCH_M, _LENS_M = (0.02, 0.022, 0.02), 0.12, 0.3, 0.1

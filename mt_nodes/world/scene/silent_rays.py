@@ -9,15 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.beams import Beams, beams_of
 from mt_nodes.world.scene.returns import lengths, places
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: Neighbours of a ring this many azimuth steps apart have room for a ray between them.
 _GAP_STEPS = 1.6
@@ -48,7 +45,7 @@ class SilentRays:
     direction: Floats
     clear_m: Floats
 
-    def of(self, chosen: npt.NDArray[np.bool_]) -> SilentRays:
+    def of(self, chosen: Mask) -> SilentRays:
         """Return some of the rays (n,)."""
         return SilentRays(self.rows[chosen], self.direction[chosen], self.clear_m[chosen])
 
@@ -128,7 +125,7 @@ def _of_grid(cloud: Cloud, beams: Beams) -> SilentRays:
     return SilentRays(order[ring, column], direction, np.full(len(ring), np.inf))
 
 
-def _neighbours(beams: Beams) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
+def _neighbours(beams: Beams) -> tuple[Rows, Rows, Singles]:
     """Return rows (n,) of returns, those of the next ones of the same ring (n,), and the turn (n,) between them.
 
     The last one of a ring is followed by its first, a revolution on: −π to π, except there, where it is the rest.
@@ -210,7 +207,7 @@ def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> KnownReturn
     return np.full(len(at), side), at, of, elevation, np.full(len(at), np.inf)
 
 
-def _described(cloud: Cloud, beams: Beams, rows: Rows, aside: npt.NDArray[np.float32]) -> KnownReturns:
+def _described(cloud: Cloud, beams: Beams, rows: Rows, aside: Singles) -> KnownReturns:
     xyz = places(cloud, rows)
     range_m, ring = lengths(xyz), beams.ring[rows].astype(np.int64)
     valid = (range_m > 0.0) & (ring >= 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.world.scene.meshes import CLOTH, DARK, FILM, GLASS, HORSE, PLASTIC, RETRO, SKIN, SLEEVE, STEEL, TYRE, WOOD
 from mt_nodes.world.scene.palette import (
     BLACK,
@@ -18,7 +19,6 @@ from mt_nodes.world.scene.palette import (
     YELLOW,
     Details,
     Rgb,
-    Singles,
     person,
 )
 

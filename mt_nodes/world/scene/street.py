@@ -15,8 +15,8 @@ from functools import partial
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.seeds import generator
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.meshes import Mesh
@@ -99,7 +99,7 @@ class Street:
         moving = [Piece(mover.kind, mover.at(time_s), mover.tone, mover.speed_mps) for mover in visible]
         return [*chain.from_iterable(near), *moving]
 
-    def velocity(self, piece: Piece, ego_m: float) -> npt.NDArray[np.float64]:
+    def velocity(self, piece: Piece, ego_m: float) -> Floats:
         """Return the velocity (3,) of a piece over the ground, in the frame of an ego that stands at ``ego_m``."""
         middle = piece.mesh.vertices_m.mean(axis=0)
         ahead = np.array([middle, middle + np.array([piece.speed_mps * _INSTANT_S, 0.0, 0.0])])

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.base.wording import lateral_text
@@ -256,6 +256,6 @@ class ImageInpainted(Edited):
         where = f"{self.range_m:g} m ahead and {lateral_text(self.left_m, 1)}"
         raise NotApplicable(f"{view.image.topic}: a place {where} is not seen at {_LEAST_PX} pixels or more each way")
 
-    def _corners(self) -> npt.NDArray[np.float64]:
+    def _corners(self) -> Floats:
         left, right = self.left_m + self.width_m / 2.0, self.left_m - self.width_m / 2.0
         return np.array([[self.range_m, y, z] for y in (left, right) for z in (0.0, self.height_m)])

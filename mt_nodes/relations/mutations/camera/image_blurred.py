@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -77,7 +77,6 @@ def _widths(radius_px: float) -> tuple[int, ...]:
     return first, second
 
 
-Floats = npt.NDArray[np.float64]
 #: A picture whose pixels move less than this is not blurred.
 _LEAST_PX = 1.0
 #: Shorter paths do not count if they are the longest of their tile, which has so many cells to a side.

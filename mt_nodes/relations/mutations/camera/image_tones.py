@@ -17,14 +17,7 @@ from mt_nodes.data.images.codecs import Picture, Pixels, spread_px
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.light import (
-    Curve,
-    byte_translation,
-    light_of,
-    mapped_by_table,
-    table,
-    values_of,
-)
+from mt_nodes.world.camera.light import Curve, byte_translation, light_of, mapped_by_table, table, values_of
 
 
 class Pointwise(EachImage):

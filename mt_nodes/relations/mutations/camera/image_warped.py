@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.images.codecs import Pixels
@@ -21,7 +21,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.relations.mutations.camera.picture_origin import differs_from_origin
 
-Floats = npt.NDArray[np.float64]
 #: OpenCV's border modes by name.
 BORDERS = {"black": cv2.BORDER_CONSTANT, "edge": cv2.BORDER_REPLICATE, "mirror": cv2.BORDER_REFLECT_101}
 _PROBES = 48

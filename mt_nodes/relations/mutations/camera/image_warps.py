@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.camera.image_warped import BORDERS, Floats, ImageWarped
+from mt_nodes.relations.mutations.camera.image_warped import BORDERS, ImageWarped
 
 
 @dataclass(frozen=True)

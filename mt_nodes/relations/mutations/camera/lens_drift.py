@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -24,7 +25,6 @@ from mt_nodes.world.camera.depth import cell_px
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.model import CameraModel, rectified
 
-Floats = npt.NDArray[np.float64]
 #: Stride of the grid on which the falloff is computed.
 _COARSE_PX = 8
 #: Exponent and offset of sRGB's transfer function: v + 0.055 is proportional to light^(1 / 2.4) but for the darkest.
@@ -93,7 +93,7 @@ class VignettingDrifted(Drifting, EachImage):
 
 
 @lru_cache(maxsize=4)
-def _factors(stops: float, size: tuple[int, int]) -> npt.NDArray[np.float32]:
+def _factors(stops: float, size: tuple[int, int]) -> Singles:
     """Return the factor (H, W) of so many stops in the corners."""
     height, width = size
     x, y = (np.arange(-(-n // _COARSE_PX)) * _COARSE_PX + (_COARSE_PX - 1) / 2.0 for n in (width, height))
@@ -102,7 +102,7 @@ def _factors(stops: float, size: tuple[int, int]) -> npt.NDArray[np.float32]:
     return in_picture(np.exp2(stops * share).astype(np.float32), _COARSE_PX, size)
 
 
-def _multiplied(pixels: Pixels, factor: npt.NDArray[np.float32]) -> Pixels:
+def _multiplied(pixels: Pixels, factor: Singles) -> Pixels:
     depth = cv2.CV_8U if pixels.dtype == np.uint8 else cv2.CV_16U
     return np.asarray(cv2.multiply(pixels, _wide(factor, pixels), dtype=depth))
 

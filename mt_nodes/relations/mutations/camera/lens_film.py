@@ -9,7 +9,6 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels, lossy, spread_px
@@ -18,7 +17,6 @@ from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.relight import means_of_cells
 
-Singles = npt.NDArray[np.float32]
 #: Largest deflection, in root mean squares: the rest of a normal distribution is cut off.
 _MOST_RMS = 3.0
 #: Patches of the film are made of this many samples to a side.

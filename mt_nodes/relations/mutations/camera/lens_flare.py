@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -17,7 +18,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
 
-Singles = npt.NDArray[np.float32]
 #: Scale of the map of added light relative to the picture; flare has no edges.
 _COARSE = 8
 #: A light is at least this many pixels wide and high.
@@ -98,9 +98,7 @@ class LensFlare(EachImage):
         return total if view.picture.order == "rgb" else total[..., ::-1]
 
 
-def ghosts(
-    light_px: npt.NDArray[np.float64], width_px: int, height_px: int, shape: tuple[int, int], step_px: int
-) -> Singles:
+def ghosts(light_px: Floats, width_px: int, height_px: int, shape: tuple[int, int], step_px: int) -> Singles:
     """Return the ghosts (h, w, 3), red, green, blue, of a light within or beside a picture, by cell."""
     y, x = ((np.arange(n) + 0.5) * step_px / width_px for n in shape)
     total = np.zeros((*shape, 3), np.float32)

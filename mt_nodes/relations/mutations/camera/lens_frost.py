@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.base import Draw
@@ -18,7 +19,6 @@ from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.relations.mutations.camera.lens_film import spread_coarsely
 from mt_nodes.world.camera.measures import Mask
 
-Singles = npt.NDArray[np.float32]
 #: Light of ice in daylight, red, green and blue in shares of full scale: an assumption.
 _ICE = (0.78, 0.83, 0.88)
 #: Share of ice's own light in what it shows; the rest comes through it.
@@ -135,7 +135,7 @@ def _needles(rng: np.random.Generator, shape: tuple[int, int]) -> Singles:
 
 
 def _draw_stem(
-    canvas: npt.NDArray[np.uint8], at: npt.NDArray[np.float64], angle: float, length: float, rng: np.random.Generator
+    canvas: npt.NDArray[np.uint8], at: Floats, angle: float, length: float, rng: np.random.Generator
 ) -> None:
     """Draw a stem and its branches, which get shorter towards the tip."""
     bend = rng.normal(0.0, 0.5)

@@ -9,8 +9,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -26,8 +26,6 @@ from mt_nodes.world.camera.light import colour_of_temperature
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import coarse_light, grey, relit
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
-
-Singles = npt.NDArray[np.float32]
 
 
 class LowLight(EachImage):

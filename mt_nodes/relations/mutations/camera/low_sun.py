@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -23,7 +23,6 @@ from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import coarse_light, grey
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 
-Singles = npt.NDArray[np.float32]
 #: Size of the squares of the ground map, and its extent ahead and to each side.
 _CELL_M, _AHEAD_M, _ASIDE_M = 0.15, 60.0, 30.0
 #: Lower objects cast no noticeable shadow.
@@ -149,9 +148,7 @@ class LowSun(EachImage):
 _known_shadows: WeakKeyDictionary[Surroundings, tuple[tuple[float, float], Singles]] = WeakKeyDictionary()
 
 
-def _square(
-    xy_m: npt.NDArray[np.float64], shape: tuple[int, ...]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _square(xy_m: Floats, shape: tuple[int, ...]) -> tuple[Ints, Ints, Mask]:
     """Return row and column of the ground squares that contain places (…, 2), and whether there is one."""
     row, column = np.floor(xy_m[..., 0] / _CELL_M), np.floor((xy_m[..., 1] + _ASIDE_M) / _CELL_M)
     inside = (row >= 0) & (row < shape[0]) & (column >= 0) & (column < shape[1])

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.transforms import UnknownTransform, move
@@ -21,7 +21,6 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.relations.mutations.ego_speed import RATE, EgoSpeed, speed_in
 from mt_nodes.world.camera.depth import cell_px, depth_of
 
-Floats = npt.NDArray[np.float64]
 #: Distance of the sky: it moves by rotation alone.
 _FAR_M = 1e5
 #: Speed of the vehicle in m/s where its motion is unknown (assumed: a town's limit of 50 km/h).
@@ -106,7 +105,7 @@ def middles_px(step_px: int, size: tuple[int, int]) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def places_px(size: tuple[int, int]) -> npt.NDArray[np.float32]:
+def places_px(size: tuple[int, int]) -> Singles:
     """Return x and y (H, W, 2) of the pixels of a picture (height, width); read-only."""
     x, y = np.meshgrid(*(np.arange(side, dtype=np.float32) for side in reversed(size)))
     places = np.stack([x, y], axis=-1)
@@ -114,7 +113,7 @@ def places_px(size: tuple[int, int]) -> npt.NDArray[np.float32]:
     return places
 
 
-def in_picture(cells: npt.NDArray[np.float32], step_px: int, size: tuple[int, int]) -> npt.NDArray[np.float32]:
+def in_picture(cells: Singles, step_px: int, size: tuple[int, int]) -> Singles:
     """Return values of cells (h, w, …) for every pixel of a picture of ``size`` (height, width), interpolated."""
     rows, columns = (n * step_px for n in cells.shape[:2])
     return np.asarray(cv2.resize(cells, (columns, rows)))[: size[0], : size[1]]

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.base import Draw
@@ -20,7 +20,6 @@ from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 
-Singles = npt.NDArray[np.float32]
 #: By which shares of its radius the outline of a drop goes in and out, so many times around it, and that of dried mud,
 #: which runs and splashes (assumed).
 _ROUND, _RAGGED = ((2, 0.1), (3, 0.07)), ((2, 0.2), (3, 0.13), (5, 0.05), (7, 0.03))

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.images.codecs import Picture, decode, encode, lossy, spread_px
 from mt_nodes.relations.mutations.camera.each_image import View
 
-Floats = npt.NDArray[np.float64]
 _ROUNDING = 1.0
 #: A displacement that is wrong by half a pixel must be noticed: half of the effect of a whole pixel.
 _SHARE_OF_A_PIXEL = 0.5
@@ -35,11 +34,11 @@ def differs_from_origin(old: View, new: View, new_px: Floats, old_px: Floats) ->
     return None if off <= bound else f"places differ from where they came from by {off:.1f}, allowed {bound:.1f}"
 
 
-def _averaged(picture: Picture) -> npt.NDArray[np.float32]:
+def _averaged(picture: Picture) -> Singles:
     return np.asarray(cv2.blur(picture.luma().astype(np.float32), (3, 3)))
 
 
-def _at(luma: npt.NDArray[np.float32], pixels: Floats) -> npt.NDArray[np.float32]:
+def _at(luma: Singles, pixels: Floats) -> Singles:
     places = pixels.astype(np.float32)[:, None]
     return np.asarray(cv2.remap(luma, places, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))[:, 0]
 

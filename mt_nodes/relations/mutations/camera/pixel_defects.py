@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -66,7 +66,7 @@ class ImpulseNoise(EachImage):
         return None
 
 
-def _places(view: View, draw: Draw) -> npt.NDArray[np.int64]:
+def _places(view: View, draw: Draw) -> Ints:
     """Return the drawn pixels (n,) as indices in reading order; of repeated ones the first counts."""
     height, width = view.picture.size
     rng = np.random.default_rng(draw["places_key"])

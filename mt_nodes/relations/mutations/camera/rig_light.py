@@ -17,8 +17,8 @@ from itertools import combinations
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Ints, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.relations.mutations.camera.each_image import View
@@ -26,8 +26,6 @@ from mt_nodes.world.camera.diffuse_light import Shading, shading_of, sun_and_sha
 from mt_nodes.world.camera.relight import coarse_light, grey
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 #: Every so manieth cell is looked for in other pictures; so many must be found, at ranges that agree to this share.
 _EVERY, _FEWEST, _SAME = 3, 40, 0.05
 #: Darker light is mostly noise, brighter light may be clipped.
@@ -143,7 +141,7 @@ def _with_depth(bundle: Bundle) -> Iterator[tuple[str, View]]:
         yield image.topic, view
 
 
-def _joined(count: int, pairs: dict[tuple[int, int], float]) -> npt.NDArray[np.int64]:
+def _joined(count: int, pairs: dict[tuple[int, int], float]) -> Ints:
     """Return the number (count,) of the scene of each camera."""
     scene = np.arange(count)
     for a, b in pairs:

@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import NoEffect
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -22,7 +23,6 @@ from mt_nodes.world.camera.relight import relit
 from mt_nodes.world.camera.surroundings import surroundings_of
 from mt_nodes.world.scene.road_marks import MARKS, MarkPlace
 
-Singles = npt.NDArray[np.float32]
 Quads = npt.NDArray[np.float64]
 #: Points per side of a stripe in the projection: a wide lens bends it.
 _PER_SIDE = 6

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -21,7 +22,6 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.light import light_of, mapped_by_table, values_of
 
-Floats = npt.NDArray[np.float64]
 #: Writes samples (h, w) with the noise of a part of the field into an array.
 Write = Callable[[Pixels, tuple[slice, slice], Pixels], None]
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels, lossy, spread_px
@@ -26,7 +27,6 @@ from mt_nodes.world.camera.depth import cell_px
 from mt_nodes.world.camera.light import light_of, table, values_of
 from mt_nodes.world.camera.local_relight import stripe
 
-Floats = npt.NDArray[np.float64]
 #: Stride of the cells that are checked for visible motion.
 _PROBED_CELLS = 4
 #: Rows of cells that are fetched at a time, so that where they come from fits the processor's cache.
@@ -145,7 +145,7 @@ class ImagePixelated(EachImage):
         moved, allowed = float(np.abs(mean - was).mean()), (2.0 if loose else 0.8) * unit
         return f"the squares' means moved by {moved:.2f} samples, allowed {allowed:.2f}" if moved > allowed else None
 
-    def _squares(self, view: View) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def _squares(self, view: View) -> tuple[Singles, Singles]:
         """Return the span and the mean (h, w) of the brightness in each whole square."""
         side, luma = self.bin_px, view.picture.luma()
         whole = tuple(slice(0, n // side * side, side) for n in view.picture.size)

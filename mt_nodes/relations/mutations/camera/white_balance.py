@@ -9,6 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Picture, Pixels, spread_px
@@ -16,15 +17,7 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.image_tones import Pointwise
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.light import (
-    Curve,
-    Floats,
-    colour_of_temperature,
-    light_of,
-    mapped_by_table,
-    table,
-    values_of,
-)
+from mt_nodes.world.camera.light import Curve, colour_of_temperature, light_of, mapped_by_table, table, values_of
 from mt_nodes.world.camera.local_relight import stripe
 
 #: The white of sRGB.

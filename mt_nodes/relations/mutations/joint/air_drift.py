@@ -6,14 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.ego_speed import SOURCE, EgoSpeed
 
-Floats = npt.NDArray[np.float64]
 #: Speed of the ego in m/s where its motion is unknown (assumed: town traffic).
 DEFAULT_MPS = 10.0
 

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.messages import Cloud
@@ -23,9 +24,6 @@ from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import blended, grey
 from mt_nodes.world.camera.surroundings import Surroundings
 
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 #: Light of the horizon if a picture shows no sky: that of an overcast day at usual exposure (assumed).
 _NO_SKY = 0.5
 #: Bounds of the air light: the night sky must not give a black veil, an overexposed sky not one of full scale.

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.joint.chance import Quarters, gaussian, unit
 from mt_nodes.relations.mutations.lidar.rays import At, returns
 
-Singles = npt.NDArray[np.float32]
 Powers = TypeVar("Powers", bound=npt.NDArray[Any])
 
 REFERENCE_REFLECTIVITY = 0.9

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.relations.mutations.joint.attenuation import Singles
+from mt_nodes.base.arrays import Singles
 
 Ints = npt.NDArray[np.int32]
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Rows, Singles
 from mt_nodes.data.firings import return_pairs
 from mt_nodes.data.messages import Cloud
-from mt_nodes.relations.mutations.joint.attenuation import Singles, single_ranges_m
+from mt_nodes.relations.mutations.joint.attenuation import single_ranges_m
 from mt_nodes.relations.mutations.joint.chance import Quarters
 from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams
-from mt_nodes.relations.mutations.lidar.rays import At, Rows
+from mt_nodes.relations.mutations.lidar.rays import At
 
-Mask = npt.NDArray[np.bool_]
 _PART = 16384
 
 

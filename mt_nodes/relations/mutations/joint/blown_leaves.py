@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NoEffect
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
@@ -20,8 +21,6 @@ from mt_nodes.relations.mutations.joint.scatterers import Spectrum
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.measures import Mask
 
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 Cells = npt.NDArray[np.bool_]
 
 #: Leaf fragments are e times fewer when larger by the first size, and none is larger than the second.
@@ -77,7 +76,7 @@ class BlownLeaves(Precipitation):
         """Brown, by the mean of its colours."""
         return float(np.mean(_BROWN))
 
-    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def fall_mps(self, diameter_mm: Floats) -> Floats:
         """The same for all."""
         return np.ones(len(diameter_mm))
 

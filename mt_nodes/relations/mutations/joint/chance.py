@@ -8,9 +8,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Singles
+
 Words = npt.NDArray[np.uint64]
 Quarters = npt.NDArray[np.uint16]
-Singles = npt.NDArray[np.float32]
 #: Values of a quarter of a word; a probability below half of one over this never comes up.
 QUARTER_VALUES = 1 << 16
 
@@ -37,12 +38,12 @@ def quarters(key: int, count: int, first: int = 0) -> Quarters:
     return words(key, count, first).view(np.uint16).reshape(count, 4)
 
 
-def quarters_at(key: int, counters: npt.NDArray[np.int64]) -> Quarters:
+def quarters_at(key: int, counters: Ints) -> Quarters:
     """Return the four numbers (n, 4) of some counters (n,)."""
     return words_at(key, counters.astype(np.uint64)).view(np.uint16).reshape(len(counters), 4)
 
 
-def shares_at(key: int, counters: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def shares_at(key: int, counters: Ints) -> Floats:
     """Return the four numbers (n, 4) of some counters (n,) in double precision, within 0 to 1: what proofs compute."""
     return (quarters_at(key, counters).astype(np.float64) + 0.5) / QUARTER_VALUES
 

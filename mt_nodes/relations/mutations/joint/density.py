@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.relations.mutations.joint.attenuation import Singles
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.relations.mutations.joint.chance import words
-
-Floats = npt.NDArray[np.float64]
 
 _NODES = 64
 _BEARINGS, _BEARINGS_AT_ONCE = 512, 64

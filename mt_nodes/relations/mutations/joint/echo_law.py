@@ -21,12 +21,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
+from mt_nodes.base.arrays import Floats, Rows, Singles
+from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.chance import QUARTER_VALUES, Quarters, unit
 from mt_nodes.relations.mutations.joint.soft_return import FARTHEST_M, OVERLAP_M, STEP_M, soft_return
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 #: Densities of the air, amplitudes, and quantiles of the tables.
 _DENSITIES, _AMPLITUDES, _PLACED, _QUANTILES = 7, 60, 20, 48

@@ -12,12 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 _CELLS, _FARTHEST_M, _PULSE_PARTS = 80, 60.0, 24
 #: Gains of lasers: log-logistic, of 2 dB.

@@ -13,20 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.intensity.echo_fields import EchoField, write_values
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import marked, proof_of_changes, proof_of_removal, without
-from mt_nodes.relations.mutations.lidar.rays import (
-    At,
-    Floats,
-    Rows,
-    place_fields,
-    proof_of_beams,
-    ranges_m,
-    with_ranges,
-)
+from mt_nodes.relations.mutations.lidar.rays import At, place_fields, proof_of_beams, ranges_m, with_ranges
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,11 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.data.messages import Cloud, Points
-from mt_nodes.relations.mutations.joint.attenuation import Singles
 from mt_nodes.relations.mutations.lidar.placement import intensity_of, write_points
-from mt_nodes.relations.mutations.lidar.rays import Rows
 from mt_nodes.world.scene.silent_rays import all_silent_rays
-
-Floats = npt.NDArray[np.float64]
 
 #: Points of a block, which fits the processor's cache.
 BLOCK = 8192

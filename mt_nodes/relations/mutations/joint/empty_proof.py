@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.data.messages import Cloud
-from mt_nodes.relations.mutations.joint.attenuation import Singles
 from mt_nodes.relations.mutations.joint.empty_beams import EmptyEchoes, counts_of, spliced
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles
 from mt_nodes.relations.mutations.lidar.each_cloud import emptied, empty_value, without
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
-from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m
+from mt_nodes.relations.mutations.lidar.rays import At, ranges_m
 
-Mask = npt.NDArray[np.bool_]
 _NO_ROWS: Rows = np.empty(0, np.int64)
 
 
@@ -53,7 +51,7 @@ class Fate:
         """Return the rows of the cloud that a mask (n,) over the returns names."""
         return np.flatnonzero(mask) if isinstance(self.at, slice) else self.at[mask]
 
-    def echo_places(self, cloud: Cloud) -> npt.NDArray[np.float64]:
+    def echo_places(self, cloud: Cloud) -> Floats:
         """Return the places (k, 3) of the echoes of the air: those before returns, then those on empty beams."""
         rows, share = self.rows(self.scattered), (self.new_m / self.old_m)[self.scattered]
         places = np.stack([cloud.points[name][rows] * share for name in "xyz"], axis=1).astype(np.float64)
@@ -83,8 +81,6 @@ class Fate:
     def _empty_rows(self) -> Rows:
         return _NO_ROWS if self.on_empty is None else self.on_empty.rows
 
-
-Floats = npt.NDArray[np.float64]
 
 #: The sensor reports nothing nearer.
 NEAREST_M = 1.0

@@ -9,15 +9,15 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, around_lidar, polar, proof_of_veil
-from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns
+from mt_nodes.relations.mutations.joint.attenuation import all_returns
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, firing_of, part_of_empty
 from mt_nodes.relations.mutations.joint.chance import Quarters, quarters, shares_at
 from mt_nodes.relations.mutations.joint.density import Patches
@@ -30,10 +30,9 @@ from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.proof import amplitude_of, weakened_amplitude
 from mt_nodes.relations.mutations.joint.soft_return import LIGHT_M_PER_NS
 from mt_nodes.relations.mutations.joint.weather_light import WeatherLight
-from mt_nodes.relations.mutations.lidar.rays import Rows, columns
+from mt_nodes.relations.mutations.lidar.rays import columns
 from mt_nodes.world.camera.light import Colour
 
-Floats = npt.NDArray[np.float64]
 #: Contrast threshold of the meteorological optical range: 5 % (WMO), so that MOR = ln 20 / α.
 LN_20 = float(np.log(20.0))
 #: Patches farther away than this are alike by the law of large numbers.
@@ -138,7 +137,7 @@ class HazyAir(JointWeather):
         density = density[found[higher]] if self.patchiness else density
         return rows, law.places_m(density, free_m[higher], peak, chance[rows, 3]), peak
 
-    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:
         """Integrate the density along each beam by the midpoint rule."""
         x, y, z = columns(cloud, rows)
         over_ground, range_m = np.hypot(x, y), np.sqrt(x * x + y * y + z * z)

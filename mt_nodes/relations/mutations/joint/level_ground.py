@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.joint.echoes import rows_at
-from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, blocks, columns, ranges_m, returns
+from mt_nodes.relations.mutations.lidar.rays import blocks, columns, ranges_m, returns
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
 

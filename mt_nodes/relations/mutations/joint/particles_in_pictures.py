@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
@@ -24,9 +25,6 @@ from mt_nodes.world.camera.light import mapped_by_table, values_of
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import light_in, samples_of
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
 #: Narrower particles are part of the veil.
 _LEAST_WIDTH_PX = 0.3
 #: Nothing is drawn nearer than the windscreen or farther than this.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.relations.mutations.joint.chance import words
 from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack
 
@@ -85,7 +86,7 @@ class Plume:
         return PlumeRays(math.log(self.extinction_per_m) - start, slope, bend, first, patches, self._pattern)
 
     @cached_property
-    def _pattern(self) -> npt.NDArray[np.float32]:
+    def _pattern(self) -> Singles:
         unit = (words(self.key, math.prod(PATCHES)) + 0.5) * 2.0**-64
         return np.asarray(-np.log(unit), dtype=np.float32)
 
@@ -104,7 +105,7 @@ class PlumeRays:
     bend: Floats
     first: tuple[float, ...]
     patches: Floats
-    pattern: npt.NDArray[np.float32]
+    pattern: Singles
 
     def mean_per_m(self, at_m: Floats) -> Floats:
         """Return what :meth:`Plume.mean_per_m` does at distances (…, n)."""

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.joint.echoes import rows_at
 from mt_nodes.relations.mutations.joint.plume import Plume, depth, places, within
-from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, blocks, columns
+from mt_nodes.relations.mutations.lidar.rays import At, blocks, columns
 
-Singles = npt.NDArray[np.float32]
 Ways = tuple[Rows, Singles]
 
 #: An echo nearer than this to the beam's return merges with it.

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.air_drift import Floats
-from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns, transmission
+from mt_nodes.relations.mutations.joint.attenuation import all_returns, transmission
 from mt_nodes.relations.mutations.joint.beam_grid import BeamGrid
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, parts
 from mt_nodes.relations.mutations.joint.chance import Quarters, quarters
@@ -32,7 +32,7 @@ from mt_nodes.relations.mutations.joint.scatterers import (
     seeded,
     strongest,
 )
-from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m, smallest
+from mt_nodes.relations.mutations.lidar.rays import At, ranges_m, smallest
 
 #: Size classes: particles of a class fall at the same speed.
 CLASSES = 12

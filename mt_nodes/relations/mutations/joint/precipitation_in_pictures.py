@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.ego_speed import EgoSpeed, speed_in
-from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS, Floats
+from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS
 from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather

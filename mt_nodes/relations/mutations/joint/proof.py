@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver, all_returns
@@ -21,10 +21,8 @@ from mt_nodes.relations.mutations.joint.empty_proof import (
     proof_of_empty_beams,
 )
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
-from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, proof_on_beam, ranges_m, rounding_m
+from mt_nodes.relations.mutations.lidar.rays import At, proof_on_beam, ranges_m, rounding_m
 from mt_nodes.relations.mutations.lidar.strength_proof import off_strength
-
-Mask = npt.NDArray[np.bool_]
 
 #: Light that goes out and back through an optical depth of 1 loses 20 log10(e) dB.
 _DB_PER_DEPTH = 20.0 * np.log10(np.e)
@@ -61,7 +59,7 @@ class Air(Protocol):
     def further_noise(self) -> float:
         """Standard deviation of further range noise, as a share of the range."""
 
-    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:
         """Return the optical depth (k,) to some returns."""
 
     def proof_of_air(self, old: Cloud, seen: SeenEchoes, draw: Draw) -> str | None:
@@ -98,7 +96,7 @@ def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap) -
     return None
 
 
-def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered: npt.NDArray[np.bool_]) -> str | None:
+def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered: Mask) -> str | None:
     slack = rounding_m(cloud, before) + 1e-5
     nearer = after < before + slack
     if not nearer[scattered].all():
@@ -111,9 +109,7 @@ def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered
     return None if (after <= reach).all() else f"a return at {after.max():.1f} m is beyond the sensor's range"
 
 
-def _intensities(
-    old: Cloud, left: Cloud, new: Cloud, at: Rows | slice, scattered: npt.NDArray[np.bool_], range_m: Floats
-) -> str | None:
+def _intensities(old: Cloud, left: Cloud, new: Cloud, at: Rows | slice, scattered: Mask, range_m: Floats) -> str | None:
     for field in old.echoes.fields:
         before, after = (cloud.points[field.name][at].astype(np.float64) for cloud in (left, new))
         grain = 1.0 if left.points.dtype[field.name].kind in "iu" else 1e-6 * field.full_scale

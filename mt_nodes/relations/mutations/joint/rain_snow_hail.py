@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -18,7 +18,6 @@ from mt_nodes.data.transforms import EGO_FRAME
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.air_in_pictures import proof_of_wetness
-from mt_nodes.relations.mutations.joint.attenuation import Singles
 from mt_nodes.relations.mutations.joint.beam_parts import CloudPart
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.level_ground import plane_of
@@ -27,7 +26,6 @@ from mt_nodes.relations.mutations.joint.scatterers import Spectrum
 from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, settled_snow
 from mt_nodes.relations.mutations.joint.wet_ground import ROAD_M, depths_by_angles, depths_of_film
 from mt_nodes.relations.mutations.lidar.each_cloud import of_cloud
-from mt_nodes.relations.mutations.lidar.rays import Rows
 from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, rain_db_per_km, weakened
 
 #: Refractive index of water at 905 nm.
@@ -92,7 +90,7 @@ class Rain(Precipitation):
         """Report how many detections are missed."""
         return Effects(numbers={"detections_lost": float(sum(len(draws[topic]["rows"]) for topic in changed))})
 
-    def _radar_loss_db(self, range_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _radar_loss_db(self, range_m: Floats) -> Floats:
         return 2e-3 * range_m * rain_db_per_km(self.rain_mm_per_h)
 
     def draw_ground(self, bundle: Bundle, cloud: Cloud) -> Draw:
@@ -110,7 +108,7 @@ class Rain(Precipitation):
             depth[road] += film
         return depth
 
-    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:
         """Integrate over diameters, and on the road take the film's loss from the angles of Fresnel's laws."""
         depth = super().proof_depths(cloud, rows, draw)
         if "plane" in draw:
@@ -178,7 +176,7 @@ class Rain(Precipitation):
         """Goodin's noise, as a share of range."""
         return float(self.range_noise * np.expm1(-self.rain_mm_per_h) ** 2)
 
-    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def fall_mps(self, diameter_mm: Floats) -> Floats:
         """Atlas's fit; the smallest drops float."""
         return np.maximum(9.65 - 10.3 * np.exp(-0.6 * diameter_mm), 0.0)
 
@@ -238,7 +236,7 @@ class Snow(Precipitation):
             share, tone = settled_snow(light, self.ground_cover)
             light.cover_ground(share, tone * draw["air_light"][:, None, None])
 
-    def white(self, view: View) -> npt.NDArray[np.float64]:
+    def white(self, view: View) -> Floats:
         """Cover the ground."""
         return np.asarray(np.where(surroundings(view).ground, self.ground_cover, 0.0))
 
@@ -258,7 +256,7 @@ class Snow(Precipitation):
         """Lit from all sides, a flake is as bright as the horizon."""
         return 1.0
 
-    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def fall_mps(self, diameter_mm: Floats) -> Floats:
         """The same for all."""
         return np.ones(len(diameter_mm))
 
@@ -309,6 +307,6 @@ class Hail(Precipitation):
         """White, and lit from above more than from the side that is seen."""
         return 0.9
 
-    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def fall_mps(self, diameter_mm: Floats) -> Floats:
         """By the square root of the diameter."""
         return np.asarray(_OF_1_CM_MPS * np.sqrt(diameter_mm / 10.0))

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Rows, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import REFERENCE_REFLECTIVITY, Receiver, Singles
+from mt_nodes.relations.mutations.joint.attenuation import REFERENCE_REFLECTIVITY, Receiver
 from mt_nodes.relations.mutations.joint.beam_parts import firing_of
 from mt_nodes.relations.mutations.joint.chance import Quarters, quarters_at
 from mt_nodes.relations.mutations.joint.receiver_models import (
@@ -23,7 +24,6 @@ from mt_nodes.relations.mutations.joint.receiver_models import (
     ReceiverModel,
     recognised_sensor,
 )
-from mt_nodes.relations.mutations.lidar.rays import Rows
 
 R = TypeVar("R", bound="Reception")
 
@@ -110,6 +110,6 @@ class WeakenedReturns(Reception):
         receiver = with_sensor(self, draw["sensor"]).receiver
         return receiver.weakened(reflectivity, range_m, passing, chance)[1], chance
 
-    def lost(self, cloud: Cloud, rows: Rows, values: tuple[npt.NDArray[Any], ...], draw: Draw) -> npt.NDArray[np.bool_]:
+    def lost(self, cloud: Cloud, rows: Rows, values: tuple[npt.NDArray[Any], ...], draw: Draw) -> Mask:
         """Return which returns (n,) are lost; see :meth:`received`."""
         return np.asarray(self.received(cloud, rows, values, draw)[0] < 1.0)

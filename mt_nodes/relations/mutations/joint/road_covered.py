@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import ndimage
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
@@ -32,11 +32,9 @@ from mt_nodes.relations.mutations.joint.road_in_pictures import CoveredRoadInPic
 from mt_nodes.relations.mutations.joint.weather_light import fresnel
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
-from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
+from mt_nodes.relations.mutations.lidar.rays import columns, returns
 from mt_nodes.relations.mutations.lidar.strength_proof import power_db, proof_of_strengths
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
-
-Mask = npt.NDArray[np.bool_]
 
 #: Number of returns at similar ranges that give the level of bare road.
 _GROUP = 256

@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
+from mt_nodes.base.arrays import Floats, Singles
+
 Rgb = tuple[float, float, float]
 WATER, ICE = 1.33, 1.31
 

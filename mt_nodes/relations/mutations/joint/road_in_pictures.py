@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Singles
 from mt_nodes.base.errors import NoEffect
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.relations.mutations.base import Draw
@@ -24,8 +25,6 @@ from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, covered, grey, words_of
 from mt_nodes.world.camera.surroundings import Surroundings
 
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint16]
 #: Least share of visible ground.
 _LEAST_SHARE = 0.01

@@ -14,11 +14,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
+from mt_nodes.base.arrays import Floats, Rows, Singles
+from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.echo_law import KNOTS_M, EchoLaw, amplitude_knots, of_rates
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 #: Places are integers that wrap around at the box: 2**16 per side, a resolution below half a millimetre.
 _TURN = 1 << 16
@@ -38,12 +36,12 @@ class Spectrum:
     most_mm: float
     swell: float = 1.0
 
-    def per_m3(self, low_mm: npt.ArrayLike, high_mm: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def per_m3(self, low_mm: npt.ArrayLike, high_mm: npt.ArrayLike) -> Floats:
         """Return how many particles of D from low to high there are in a cubic metre."""
         low, high = (np.exp(-self.slope_per_mm * np.asarray(d, np.float64)) for d in (low_mm, high_mm))
         return np.asarray(self.intercept_per_m3_mm / self.slope_per_mm * (low - high))
 
-    def diameters_mm(self, unit: npt.NDArray[np.float64], low_mm: float, high_mm: float) -> npt.NDArray[np.float64]:
+    def diameters_mm(self, unit: Floats, low_mm: float, high_mm: float) -> Floats:
         """Return D (n,) between the limits from numbers (n,) uniform in 0 to 1: the inverse of the distribution."""
         low, high = np.exp(-self.slope_per_mm * low_mm), np.exp(-self.slope_per_mm * high_mm)
         return np.asarray(-np.log(low - unit * (low - high)) / self.slope_per_mm)
@@ -72,7 +70,7 @@ class Detection:
         filled = np.minimum(np.square(diameter_m / self.beam_m(range_m)), np.float32(1.0))
         return self.receiver.signal(filled * np.float32(self.strength), range_m)
 
-    def detection_range_m(self, diameter_m: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def detection_range_m(self, diameter_m: npt.ArrayLike) -> Floats:
         """Return the range (n,) up to which particles are detected, to 1 cm; 0 if they never are."""
         range_m = np.arange(NEAREST_M, self.reach_m, 0.01).astype(np.float32)
         filled = self.receiver.signal(np.full_like(range_m, self.strength), range_m)
@@ -93,7 +91,7 @@ class ParticleBox:
     places: npt.NDArray[np.uint16]
     diameter_m: Singles
 
-    def at(self, moved_m: npt.NDArray[np.float64], low_z_m: float, high_z_m: float) -> tuple[Singles, Singles]:
+    def at(self, moved_m: Floats, low_z_m: float, high_z_m: float) -> tuple[Singles, Singles]:
         """Return places (3, k) and diameters (k,) of particles between two heights, all moved by (3,) metres."""
         grain_m = self.side_m / _TURN
         offset = np.rint(moved_m / grain_m) % _TURN
@@ -114,7 +112,7 @@ class ParticleBox:
 
 
 def boxes(
-    rng: np.random.Generator, spectrum: Spectrum, detection: Detection, fall_mps: npt.NDArray[np.float64], classes: int
+    rng: np.random.Generator, spectrum: Spectrum, detection: Detection, fall_mps: Floats, classes: int
 ) -> tuple[ParticleBox, ...]:
     """Seed the particles that a sensor can ever detect, in ``classes`` size classes with fall speeds ``fall_mps``.
 
@@ -168,7 +166,7 @@ def _rate(spectrum: Spectrum, amplitude: Floats, whole: Floats, beam_m: Floats) 
     return np.asarray(np.pi / 4.0 * np.square(beam_m) * spectrum.per_m3(least_mm, spectrum.most_mm))
 
 
-def class_edges_mm(spectrum: Spectrum, detection: Detection, classes: int) -> npt.NDArray[np.float64]:
+def class_edges_mm(spectrum: Spectrum, detection: Detection, classes: int) -> Floats:
     """Return the diameters D (classes + 1,) at class limits, from the smallest detectable one; all equal for none."""
     trial_mm = np.geomspace(0.01, spectrum.most_mm, 2000)
     detected = detection.detection_range_m(trial_mm * spectrum.swell * 1e-3) > 0.0
@@ -176,7 +174,7 @@ def class_edges_mm(spectrum: Spectrum, detection: Detection, classes: int) -> np
     return np.geomspace(least_mm, spectrum.most_mm, classes + 1)
 
 
-def _particles(own: np.random.Generator, count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint16]]:
+def _particles(own: np.random.Generator, count: int) -> tuple[Floats, npt.NDArray[np.uint16]]:
     """Return numbers (n,) uniform in 0 to 1 and places (3, n); fewer of them are the first of more."""
     raw = own.integers(0, 2**63, (count, 2), dtype=np.int64)
     places = np.stack([(raw[:, 0] >> shift).astype(np.uint16) for shift in (0, 16, 32)])

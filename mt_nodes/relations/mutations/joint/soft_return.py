@@ -14,7 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
+from mt_nodes.base.arrays import Singles
+from mt_nodes.relations.mutations.joint.attenuation import Receiver
 
 LIGHT_M_PER_NS = 0.299792458
 #: Range at which receiver and beam begin to overlap, and at which they overlap fully (Hahner et al., 2021).

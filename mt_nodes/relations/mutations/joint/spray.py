@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.errors import NoEffect, NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -35,10 +36,8 @@ from mt_nodes.relations.mutations.joint.reception import WeakenedReturns, with_s
 from mt_nodes.relations.mutations.joint.spray_in_pictures import SprayInPictures, place_of
 from mt_nodes.relations.mutations.joint.vehicle_backs import NEARER_M, VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
-from mt_nodes.relations.mutations.lidar.lost_returns import Mask, count_lost
+from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import (
-    Floats,
-    Rows,
     at_rows,
     ranges_m,
     refuse_whole_numbers,

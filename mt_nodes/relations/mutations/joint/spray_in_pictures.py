@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NoEffect
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle
@@ -25,8 +26,6 @@ from mt_nodes.world.camera.guided_upsampling import tile_cells
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.surroundings import Surroundings
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 #: Points on a line of sight at which the plume is added up, and in the proof.
 _PLACES, _STEPS = 12, 36
 #: Standard deviation of the blur of patches, in cells (assumed).

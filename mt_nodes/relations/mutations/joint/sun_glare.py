@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.errors import NoEffect, NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -30,8 +30,6 @@ from mt_nodes.relations.mutations.joint.sun_visibility import in_a_picture, visi
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import (
-    Floats,
-    Rows,
     blocks,
     columns,
     ranges_m,
@@ -257,7 +255,7 @@ class SunGlare(WeakenedReturns, SunInPictures):
         angle = np.arccos(np.minimum(cosine[near], 1.0))
         return rows[near], range_m[near], np.exp(-0.5 * np.square(angle / self.half_angle_rad))
 
-    def _weak(self, cloud: Cloud, rows: Rows, own_m: Floats, light: Floats, draw: Draw) -> npt.NDArray[np.bool_]:
+    def _weak(self, cloud: Cloud, rows: Rows, own_m: Floats, light: Floats, draw: Draw) -> Mask:
         """Return which returns (n,) are below the raised threshold, in the raised noise."""
         left = 1.0 / np.sqrt(1.0 + self.background * light)
         return self.lost(cloud, rows, (reflectivity(cloud, rows), own_m, left), draw)

@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NoEffect, NotApplicable
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.messages import Bundle
@@ -27,8 +27,6 @@ from mt_nodes.world.camera.relight import coarse_light, grey, light_in, samples_
 from mt_nodes.world.camera.sun_light import DISC_RAD, colour_of_sun, glare_spread, sky_around_sun
 from mt_nodes.world.camera.surroundings import Surroundings
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 #: Light that turns a dark or a mid-grey sample of 8 bits into the next one.
 _LEAST_LIGHT = 0.004
 #: Light of the disc, in full scale: it is saturated whatever else is added.

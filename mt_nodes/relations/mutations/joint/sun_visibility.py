@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import UnknownTransform
@@ -26,7 +26,6 @@ from mt_nodes.world.camera.sun_light import AUREOLE_RAD, DISC_RAD, sunshape
 from mt_nodes.world.scene.beams import beams_of
 from mt_nodes.world.scene.silent_rays import silent_rays
 
-Floats = npt.NDArray[np.float64]
 #: Edges of the rings of directions, in radians, and directions in each.
 _RINGS = (0.0, 1.6e-3, 3.2e-3, DISC_RAD, 7e-3, 11e-3, 17e-3, 27e-3, AUREOLE_RAD)
 _AROUND = 12
@@ -175,7 +174,7 @@ def _angles(directions: Floats, bearing: float) -> Floats:
     return np.column_stack([aside - 2.0 * np.pi * np.rint(aside / (2.0 * np.pi)), up])
 
 
-def _nearest(places: Floats, wanted: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+def _nearest(places: Floats, wanted: Floats) -> tuple[Ints, Floats, Floats]:
     """Return the nearest of places (m, 2) to wanted ones (n, 2): index and weight (n, k), and distance (n,).
 
     Weights go with the inverse of the squared distance, and add up to 1.

@@ -6,12 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import ndimage
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import NotApplicable
-
-Floats = npt.NDArray[np.float64]
 
 _CELL_M, _GROUND_CELLS = 0.25, 13
 _ABOVE_M, _BELOW_M = 0.3, 4.0
@@ -84,7 +82,7 @@ def _levels(low: Floats) -> Floats:
     return np.asarray(ndimage.median_filter(level, size=2 * _GROUND_CELLS + 1, mode="nearest"))[:, None]
 
 
-def _things(of: npt.NDArray[np.int64], count: int, x: Floats, y: Floats, z: Floats, ground: Floats) -> Floats:
+def _things(of: Ints, count: int, x: Floats, y: Floats, z: Floats, ground: Floats) -> Floats:
     """Return one row (count, 7) for each object: returns, back, length, centre, width, height of its top, ground."""
     if not count:
         return np.empty((0, 7))

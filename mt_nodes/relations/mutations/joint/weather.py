@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.intensity.echo_fields import write_values
@@ -19,7 +20,6 @@ from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.joint.air_drift import AirDrift
 from mt_nodes.relations.mutations.joint.attenuation import (
-    Singles,
     all_returns,
     noise_sigma_m,
     reflectivities,
@@ -30,11 +30,11 @@ from mt_nodes.relations.mutations.joint.attenuation import (
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, firing_of, is_last_of_several, parts
 from mt_nodes.relations.mutations.joint.chance import gaussian, quarters, quarters_at
 from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, EmptyEchoes, empty_beams, write_echoes
-from mt_nodes.relations.mutations.joint.empty_proof import Fate, Mask, SeenEchoes
+from mt_nodes.relations.mutations.joint.empty_proof import Fate, SeenEchoes
 from mt_nodes.relations.mutations.joint.proof import proof_of_weather
 from mt_nodes.relations.mutations.joint.reception import Reception, with_sensor
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
-from mt_nodes.relations.mutations.lidar.rays import At, Rows, refuse_whole_numbers, write_range_fields
+from mt_nodes.relations.mutations.lidar.rays import At, refuse_whole_numbers, write_range_fields
 
 #: Effects of weather, counts over all clouds. ``empty_beams``: those without a return whose direction is known, if the
 #: air is thick enough for echoes.
@@ -127,7 +127,7 @@ class Weather(Reception, EachCloud):
         return True
 
     @abstractmethod
-    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:
         """Return what :meth:`optical_depths` does of some returns (k,), by another way of integration."""
 
     @abstractmethod

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.rig_light import shading_in_rig
@@ -17,8 +17,6 @@ from mt_nodes.world.camera.headlamps import bloom, lamps_in
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.surroundings import Surroundings
 
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 _WATER = 1.33
 #: A film leaves a rough ground about half of its light: some of the scattered light is reflected back by the water's
 #: surface (J. Lekner, M. Dorf, "Why some things are darker when wet", Applied Optics 27, 1988).
@@ -181,7 +179,7 @@ def settled_snow(light: WeatherLight, amount: float) -> tuple[Singles, Singles]:
     return share, tone
 
 
-def beside_sky(passing: Singles, sky: npt.NDArray[np.bool_]) -> Singles:
+def beside_sky(passing: Singles, sky: Mask) -> Singles:
     """Return shares (h, w) of cells with those of the sky replaced by those of things next to it, 0 far from any."""
     if not sky.any():
         return passing
@@ -199,7 +197,7 @@ def fresnel(cosine: Floats, index: float = _WATER) -> Floats:
     return np.asarray(0.5 * (across**2 + along**2))
 
 
-def reflected(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
+def reflected(light: Singles, ground: Mask) -> Singles:
     """Return the light (h, w, 3) that a rough wet road mirrors.
 
     Roughness smears it along columns, and the farther from the foot of what is mirrored, the more.
@@ -213,13 +211,13 @@ def reflected(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
     return np.asarray(near + off * (far - near))
 
 
-def mirrored(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
+def mirrored(light: Singles, ground: Mask) -> Singles:
     """Return the light (h, w, 3) of each cell in a mirror at the foot of the next object above it."""
     above = np.clip(np.arange(len(ground))[:, None] - 2 * _below_foot(ground) + 1, 0, len(ground) - 1)
     return np.asarray(light[above, np.arange(ground.shape[1])])
 
 
-def _below_foot(ground: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _below_foot(ground: Mask) -> Ints:
     """Return how many rows (h, w) each cell of the ground is below the foot of the next object above it."""
     row = np.arange(len(ground))[:, None]
     return np.asarray(row - np.maximum.accumulate(np.where(ground, -1, row), axis=0))

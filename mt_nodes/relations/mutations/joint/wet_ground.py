@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
@@ -30,10 +31,9 @@ from mt_nodes.relations.mutations.joint.reception import WeakenedReturns, with_s
 from mt_nodes.relations.mutations.joint.road_in_pictures import WetRoadInPictures
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
-from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
+from mt_nodes.relations.mutations.lidar.rays import columns, returns
 from mt_nodes.relations.mutations.lidar.strength_proof import power_db, proof_of_strengths
 
-Mask = npt.NDArray[np.bool_]
 Reals = TypeVar("Reals", bound=npt.NDArray[Any])
 
 _WATER = 1.33
@@ -155,9 +155,7 @@ def share_left_by_angles(angle: Floats, rho: Floats, film: float) -> Floats:
     return np.asarray((1.0 - film) + film * wet)
 
 
-def depths_of_film(
-    cloud: Cloud, part: CloudPart, plane: Floats, film: float, unknown: float
-) -> tuple[Rows, npt.NDArray[np.float32]]:
+def depths_of_film(cloud: Cloud, part: CloudPart, plane: Floats, film: float, unknown: float) -> tuple[Rows, Singles]:
     """Return which returns (k,) of a part are road, and the optical depth (k,) whose way out and back takes as much.
 
     ``plane``: (4,) of the road, see :func:`~mt_nodes.relations.mutations.joint.level_ground.plane_of`. ``film``: share

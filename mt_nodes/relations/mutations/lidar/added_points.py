@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.cdr.outgoing import unwritten_points
 from mt_nodes.data.messages import Cloud, Points
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles
 from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change, same_bytes
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
-from mt_nodes.relations.mutations.lidar.rays import Floats, Rows
 
 #: Old points are copied run by run if runs are longer than this on average, else point by point.
 _RUN = 8

@@ -16,10 +16,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.messages import Cloud, Points
 
-Singles = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 At = slice | npt.NDArray[Any]
 
 ANGLE_FIELDS = ("azimuth", "elevation")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
@@ -29,7 +29,6 @@ from mt_nodes.relations.mutations.lidar.rays import (
 from mt_nodes.world.scene.beams import MOST_ROWS
 from mt_nodes.world.scene.scan_lines import lasers_of
 
-Floats = npt.NDArray[np.float64]
 _CUT = 3.0
 #: Rounding of single-precision coordinates and angles, far below any beam's width.
 _ANGLE_SLACK_RAD, _RANGE_SLACK = 1e-5, 1e-6

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -19,7 +20,7 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.added_points import added_rows, proof_of_addition, with_added
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
-from mt_nodes.relations.mutations.lidar.rays import Rows, columns, ranges_m, refuse_whole_numbers, rounding_m, smallest
+from mt_nodes.relations.mutations.lidar.rays import columns, ranges_m, refuse_whole_numbers, rounding_m, smallest
 from mt_nodes.relations.mutations.lidar.ring_order import in_rings
 from mt_nodes.world.scene.scan_lines import scan_lines_of
 
@@ -118,7 +119,7 @@ class DensityIncreased(EachCloud):
             earlier = earlier[room]
         return earlier, following
 
-    def _on_one_surface(self, cloud: Cloud, earlier: Rows, later: Rows) -> Iterator[npt.NDArray[np.bool_]]:
+    def _on_one_surface(self, cloud: Cloud, earlier: Rows, later: Rows) -> Iterator[Mask]:
         """Return which returns are close to the next one and on the same surface; in blocks of some thousands."""
         for start in range(0, len(earlier), _PIECE):
             piece = slice(start, start + _PIECE)

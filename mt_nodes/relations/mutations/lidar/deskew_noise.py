@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from mt_nodes.base.arrays import Floats, Ints, Singles
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
@@ -19,7 +20,6 @@ from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.lost_returns import azimuth_rad
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
-    Floats,
     at_rows,
     blocks,
     columns,
@@ -92,14 +92,12 @@ class DeskewNoisy(EachCloud):
         return f"{int(wrong.sum())} returns are not where the error of their slice puts them"
 
     @staticmethod
-    def _off_m(before: Floats, after: Floats, error: npt.NDArray[np.float32]) -> Floats:
+    def _off_m(before: Floats, after: Floats, error: Singles) -> Floats:
         turn = Rotation.from_rotvec(error[:, :3].astype(np.float64))
         return np.asarray(np.abs(turn.inv().apply(after - error[:, 3:]) - before).max(axis=1))
 
     @staticmethod
-    def _move(
-        points: npt.NDArray[Any], cloud: Cloud, at: At, table: npt.NDArray[np.float32], number: npt.NDArray[np.int64]
-    ) -> None:
+    def _move(points: npt.NDArray[Any], cloud: Cloud, at: At, table: Singles, number: Ints) -> None:
         x, y, z = (np.asarray(cloud.points[name][at], dtype=np.float32) for name in "xyz")
         own = table.take(number, axis=0)
         moved = []
@@ -111,7 +109,7 @@ class DeskewNoisy(EachCloud):
         write_range_fields(points, cloud, at, np.sqrt(sum(m * m for m in moved) / squares))
         write_angles(points, cloud, at)
 
-    def _slice_of(self, cloud: Cloud) -> npt.NDArray[np.int64]:
+    def _slice_of(self, cloud: Cloud) -> Ints:
         """Return the number of each point's slice (N,), from behind to the left."""
         with np.errstate(invalid="ignore"):
             turn = (azimuth_rad(cloud) * np.float32(0.5 / np.pi) + np.float32(0.5)) * np.float32(self.slices)

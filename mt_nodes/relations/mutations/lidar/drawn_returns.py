@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
@@ -19,7 +20,7 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_removal, without
 from mt_nodes.relations.mutations.lidar.lost_returns import azimuth_rad, bearing_offset_rad, cloud_offset_rad, sector
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
-from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, ranges_m, returns, rows_of_share, smallest
+from mt_nodes.relations.mutations.lidar.rays import ranges_m, returns, rows_of_share, smallest
 
 
 class RowsLost(EachCloud):

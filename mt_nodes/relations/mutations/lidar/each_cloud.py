@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.cdr.outgoing import unwritten_points
 from mt_nodes.data.effects import Effects
@@ -53,7 +53,6 @@ def refuse_implausible(cloud: Cloud) -> None:
         )
 
 
-Rows = npt.NDArray[np.int64]
 _PIECE = 1 << 12
 
 
@@ -169,7 +168,7 @@ def without(cloud: Cloud, rows: Rows) -> Cloud:
     return emptied(cloud, rows)
 
 
-def _only(cloud: Cloud, wanted: npt.NDArray[np.bool_]) -> Points:
+def _only(cloud: Cloud, wanted: Mask) -> Points:
     """Return the points of a cloud that are wanted (N,), written in place; by blocks, whose numbers take no memory."""
     counts = np.add.reduceat(wanted, np.arange(0, len(cloud), _BLOCK), dtype=np.intp) if len(cloud) else ()
     left, end = unwritten_points(cloud, int(np.sum(counts, dtype=np.intp))), 0
@@ -248,7 +247,7 @@ def proof_of_changes(
     return None
 
 
-def marked(count: int, rows: Rows | slice) -> npt.NDArray[np.bool_]:
+def marked(count: int, rows: Rows | slice) -> Mask:
     """Return a mask (count,) of the points at rows (n,)."""
     mark = np.zeros(count, dtype=bool)
     mark[rows] = True

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from mt_nodes.base.arrays import Floats, Rows, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -20,8 +20,6 @@ from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, intensity_from, write_intensity
 from mt_nodes.relations.mutations.lidar.rays import (
     RAY_TOLERANCE_RAD,
-    Floats,
-    Rows,
     at_rows,
     columns,
     ranges_m,
@@ -31,8 +29,6 @@ from mt_nodes.relations.mutations.lidar.rays import (
     smallest,
     write_range_fields,
 )
-
-Singles = npt.NDArray[np.float32]
 
 #: Numbers of the search for a mirror: returns tried, size of the first patch, least flat returns, and largest share of
 #: its lean.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.intensity.echo_fields import EchoField
@@ -16,7 +16,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.keyed_draws import cut_normals, new_key
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_change
-from mt_nodes.relations.mutations.lidar.rays import At, Floats, at_rows, returns
+from mt_nodes.relations.mutations.lidar.rays import At, at_rows, returns
 
 _CUT = 5.0
 
@@ -104,7 +104,7 @@ def _limit(saturates: bool, field: EchoField) -> float:
     return field.full_scale if saturates else np.inf
 
 
-def _noise(count: int, draw: Draw) -> npt.NDArray[np.float32]:
+def _noise(count: int, draw: Draw) -> Singles:
     """Return the noise (count,) of returns; zeros if there is none."""
     return cut_normals(draw["noise_key"], count, _CUT) if "noise_key" in draw else np.zeros(count, np.float32)
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
@@ -18,9 +18,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_removal, without
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import returns
-
-Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 #: Obstacles farther away than this are out of any sensor's range.
 OUT_OF_SIGHT_M = 300.0
@@ -88,7 +85,7 @@ class LostReturns(EachCloud):
         hidden = tuple(volume for cloud in bundle.clouds for volume in self.hidden(cloud))
         return Effects(occluded=hidden, numbers={"points_removed": count_lost(bundle, clouds)})
 
-    def _rows(self, cloud: Cloud, draw: Draw) -> npt.NDArray[np.int64]:
+    def _rows(self, cloud: Cloud, draw: Draw) -> Ints:
         return np.flatnonzero(self.lost(cloud, draw) & ~empty_returns(cloud))
 
 
@@ -101,13 +98,13 @@ def _returns_count(cloud: Cloud) -> int:
     return int(np.count_nonzero(~empty_returns(cloud))) if cloud.organised else len(cloud)
 
 
-def azimuth_rad(cloud: Cloud) -> npt.NDArray[np.float32]:
+def azimuth_rad(cloud: Cloud) -> Singles:
     """Return the azimuth (N,) of points in their sensor's frame, from the x axis towards y."""
     x, y = (np.ascontiguousarray(cloud.points[name], dtype=np.float32) for name in "xy")
     return np.asarray(np.arctan2(y, x))
 
 
-def bearing_offset_rad(angle_rad: npt.NDArray[np.float32], centre_rad: float) -> npt.NDArray[np.float32]:
+def bearing_offset_rad(angle_rad: Singles, centre_rad: float) -> Singles:
     """Return the angle (N,) between azimuths and a bearing, 0 to π."""
     turned = angle_rad - np.float32(centre_rad)
     turned -= np.float32(2.0 * np.pi) * np.rint(turned / np.float32(2.0 * np.pi))

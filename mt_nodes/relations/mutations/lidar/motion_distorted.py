@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
@@ -21,7 +22,6 @@ from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, finite_range
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
-    Floats,
     at_rows,
     blocks,
     columns,

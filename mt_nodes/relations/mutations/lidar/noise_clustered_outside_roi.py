@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
@@ -17,7 +18,7 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.added_points import added_rows, free_rows, proof_of_addition, with_added
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import Space, intensities, rounded, scattered, to_region
-from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, refuse_whole_numbers
+from mt_nodes.relations.mutations.lidar.rays import columns, refuse_whole_numbers
 
 #: Largest displacement of a point by rounding to a cloud's coordinates.
 _ROUNDING_M = 1e-3

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -20,8 +21,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import intensities, rounded, to_region, write_intensity
 from mt_nodes.relations.mutations.lidar.rays import (
-    Floats,
-    Rows,
     columns,
     proof_on_beam,
     ranges_m,

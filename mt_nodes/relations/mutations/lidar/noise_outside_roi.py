@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.base.seeds import drawn_ahead
@@ -33,8 +34,6 @@ from mt_nodes.relations.mutations.lidar.placement import (
 )
 from mt_nodes.relations.mutations.lidar.scatter_ahead import ScatterAhead
 
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _RAY_TOLERANCE_RAD = 1e-3
 
 
@@ -172,7 +171,7 @@ class NoiseOutsideRoi(Mutation):
         turned = np.arctan2(np.linalg.norm(np.cross(before, after), axis=1), np.einsum("ij,ij->i", before, after))
         return None if (turned <= _RAY_TOLERANCE_RAD).all() else f"a point left its ray by {turned.max():.2g} rad"
 
-    def _within_bounds(self, bundle: Bundle, cloud: Cloud, xyz: npt.NDArray[np.float64]) -> str | None:
+    def _within_bounds(self, bundle: Bundle, cloud: Cloud, xyz: Floats) -> str | None:
         if not np.isfinite(xyz).all():
             return "a noise point is not finite"
         away, reached = self._away_m(bundle, cloud, xyz), np.linalg.norm(xyz, axis=1)
@@ -182,12 +181,12 @@ class NoiseOutsideRoi(Mutation):
             return f"a noise point is {reached.max():.1f} m from the sensor"
         return self._outside(away, "a noise point")
 
-    def _outside(self, away: npt.NDArray[np.float64], what: str) -> str | None:
+    def _outside(self, away: Floats, what: str) -> str | None:
         if (away > self.margin_m).all():
             return None
         return f"{what} is {away.min():.3f} m from region '{self.region.name}', the margin is {self.margin_m:g} m"
 
-    def _away_m(self, bundle: Bundle, cloud: Cloud, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def _away_m(self, bundle: Bundle, cloud: Cloud, xyz: npt.NDArray[Any]) -> Floats:
         """Return distances (N,) to the region, edge by edge: independent of the measure in :meth:`draw`."""
         region, matrix = to_region(bundle, cloud, self.region)
         x, y = move(matrix, xyz.astype(np.float64))[:, :2].T

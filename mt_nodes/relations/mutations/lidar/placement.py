@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints, Mask
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.regions import Region, RegionUnavailable
 from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
-
-Floats = npt.NDArray[np.float64]
 
 #: Fields with a point's distance, in the driver's unit.
 RANGE_FIELDS = ("range", "distance")
@@ -42,11 +41,11 @@ class Space:
     max_range_m: float
     ego_radius_m: float
 
-    def outside(self, xyz: Floats) -> npt.NDArray[np.bool_]:
+    def outside(self, xyz: Floats) -> Mask:
         """Return which points (N, 3) of the sensor's frame lie outside the region and its margin."""
         return self.region.beyond(self._plan(xyz), self.margin_m + _SLACK_M)
 
-    def allows(self, xyz: Floats) -> npt.NDArray[np.bool_]:
+    def allows(self, xyz: Floats) -> Mask:
         """Return at which points (N, 3) of the sensor's frame a noise point is allowed."""
         plan, sensor = self._plan(xyz), self.to_region[:2, 3]
         allowed = self.region.beyond(plan, self.margin_m + _SLACK_M)
@@ -110,13 +109,13 @@ def to_region(bundle: Bundle, cloud: Cloud, region: Region) -> tuple[Region, Mat
         raise UsageError(f"region '{region.name}', cloud {cloud.topic}: {error}") from error
 
 
-def finite_rows(cloud: Cloud) -> npt.NDArray[np.bool_]:
+def finite_rows(cloud: Cloud) -> Mask:
     """Return which points (N,) have finite coordinates."""
     x, y, z = (cloud.points[name] for name in "xyz")
     return np.asarray(np.isfinite(x + y + z))
 
 
-def empty_returns(cloud: Cloud) -> npt.NDArray[np.bool_]:
+def empty_returns(cloud: Cloud) -> Mask:
     """Return which points (N,) of an organised cloud hold no return: not finite, or all coordinates zero."""
     # The sum of absolute coordinates gives both with one number per point.
     kind = np.result_type(*(cloud.points.dtype[name] for name in "xyz"), np.float32)
@@ -188,7 +187,7 @@ def scattered(
     return np.concatenate(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
 
 
-def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> tuple[npt.NDArray[np.int64], Floats]:
+def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> tuple[Ints, Floats]:
     """Draw ``count`` returns outside and for each a shorter range, also outside, on its ray from the frame's origin.
 
     Returns the rows (count,) in ascending order and the new coordinates (count, 3).
@@ -245,9 +244,7 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
     return drawn.astype(kind)
 
 
-def write_points(
-    points: Points, rows: npt.NDArray[np.int64] | slice, xyz: Floats, intensity: Points | None, cloud: Cloud
-) -> None:
+def write_points(points: Points, rows: Ints | slice, xyz: Floats, intensity: Points | None, cloud: Cloud) -> None:
     """Write coordinates, the strength of the echo, and range and direction fields into rows of ``points``.
 
     Other fields stay, ambient light among them.
@@ -261,9 +258,7 @@ def write_points(
     write_angles(points, cloud, rows)
 
 
-def write_intensity(
-    points: Points, rows: npt.NDArray[np.int64] | slice, intensity: Points, range_m: Floats, cloud: Cloud
-) -> None:
+def write_intensity(points: Points, rows: Ints | slice, intensity: Points, range_m: Floats, cloud: Cloud) -> None:
     """Write values (n,) of ``intensity_field`` into rows, and what that echo at ranges (n,) is in other such fields."""
     name, *others = cloud.echo_names
     points[name][rows] = intensity
@@ -285,9 +280,7 @@ def intensity_of(cloud: Cloud, reflectivity: Points, range_m: Points) -> Points 
     return cloud.echoes.field(name).values(cloud.points, reflectivity, range_m)
 
 
-def intensity_from(
-    cloud: Cloud, rows: npt.NDArray[np.int64], range_m: Floats, share: Floats | float = 1.0
-) -> Points | None:
+def intensity_from(cloud: Cloud, rows: Ints, range_m: Floats, share: Floats | float = 1.0) -> Points | None:
     """Return the values (n,) of ``intensity_field`` of what is at other rows (n,), seen at ranges (n,) instead.
 
     A sensor that compensates for range gives the same value. Of the power a share may be left. None for a cloud without

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
@@ -20,8 +21,6 @@ from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
-    Floats,
-    Rows,
     at_rows,
     columns,
     limited,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
@@ -93,11 +93,11 @@ class PointsPermuted(Mutation):
         )
 
 
-def _order(cloud: Cloud, draw: Draw) -> npt.NDArray[np.int64]:
+def _order(cloud: Cloud, draw: Draw) -> Ints:
     return order_of(draw[f"{cloud.topic}|order_key"], len(cloud))
 
 
-def _permuted(old: Cloud, new: Cloud, order: npt.NDArray[np.int64]) -> str | None:
+def _permuted(old: Cloud, new: Cloud, order: Ints) -> str | None:
     """Prove that the points are the same: ``order`` names every old row once, and the new rows are those."""
     if len(new) != len(old) or new.height != old.height:
         return f"{len(new)} points, expected {len(old)}"
@@ -107,7 +107,7 @@ def _permuted(old: Cloud, new: Cloud, order: npt.NDArray[np.int64]) -> str | Non
     return None if same else "a point was changed, doubled or lost"
 
 
-def _rounding_m(cloud: Cloud, xyz: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _rounding_m(cloud: Cloud, xyz: Floats) -> Floats:
     """Return how far rounding to the cloud's coordinate type may move points (N,), in metres."""
     relative = max(float(np.finfo(cloud.points.dtype[name]).eps) for name in "xyz")
     return np.asarray(np.abs(xyz).max(axis=1, initial=0.0) * relative)

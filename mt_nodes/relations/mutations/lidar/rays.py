@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud, Points
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles
 from mt_nodes.relations.mutations.lidar.each_cloud import MOST_M, proof_of_change
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 
-Rows = npt.NDArray[np.int64]
 #: Points (n,) of a cloud: row indices, or a slice for all points, which NumPy reads without copying.
 At = Rows | slice
-Floats = npt.NDArray[np.float64]
 
 #: Far below any beam's width (0.5 to 3 mrad), far above the rounding of single precision.
 RAY_TOLERANCE_RAD = 1e-5

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
@@ -18,9 +18,7 @@ from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.drawn_returns import RowsLost, as_mask, rows_of
 from mt_nodes.relations.mutations.lidar.placement import empty_returns, to_region
-from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, columns, pieces, smallest
-
-Mask = npt.NDArray[np.bool_]
+from mt_nodes.relations.mutations.lidar.rays import At, columns, pieces, smallest
 
 #: Height limits of a region without its own: more than any vehicle's LiDAR covers.
 _ANY_Z_M = (-100.0, 100.0)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Volume
@@ -16,9 +17,7 @@ from mt_nodes.data.firings import Firings, return_pairs
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.lost_returns import (
-    Floats,
     LostReturns,
-    Mask,
     azimuth_rad,
     bearing_offset_rad,
     cloud_offset_rad,

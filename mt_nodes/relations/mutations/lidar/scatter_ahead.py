@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.lidar.placement import Space, batch_size, in_window, limit_m2, rounded
 
@@ -29,9 +30,9 @@ class ScatterAhead:
     space: Space
     layout: np.dtype[np.void]
     words: npt.NDArray[np.uint64]
-    xy: npt.NDArray[np.float64]
-    height: npt.NDArray[np.float64]
-    reached_m2: npt.NDArray[np.float64]
+    xy: Floats
+    height: Floats
+    reached_m2: Floats
 
     @classmethod
     def draw(cls, rng: np.random.Generator, count: int, like: Cloud, space: Space) -> ScatterAhead | None:
@@ -52,7 +53,7 @@ class ScatterAhead:
         same = not cloud.organised and cloud.points.dtype == self.layout and space.region is ours.region
         return same and space.to_region.tobytes() == ours.to_region.tobytes()
 
-    def rows(self, count: int) -> npt.NDArray[np.int64] | None:
+    def rows(self, count: int) -> Ints | None:
         """Return as many ascending rows below ``count`` as were asked for; None where NumPy would draw one again."""
         product = self.words * np.uint64(count)
         left = product & np.uint64(_WORDS - 1)
@@ -60,7 +61,7 @@ class ScatterAhead:
             return None
         return (product >> np.uint64(32)).astype(np.int64)
 
-    def points(self, cloud: Cloud, z_range_m: tuple[float, float]) -> npt.NDArray[np.float64]:
+    def points(self, cloud: Cloud, z_range_m: tuple[float, float]) -> Floats:
         """Return those points (k, 3) that a cloud of these heights allows, in order."""
         z_low, z_high = z_range_m
         kind = cloud.points.dtype["z"].newbyteorder("=")

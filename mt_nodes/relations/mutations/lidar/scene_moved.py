@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.base.plugins import name_of
@@ -19,11 +19,10 @@ from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles, write_angles
-from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, Rows, proof_of_change, refuse_implausible, without
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_change, refuse_implausible, without
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 from mt_nodes.relations.mutations.lidar.rays import pieces, ranges_follow, write_range_fields
 
-Floats = npt.NDArray[np.float64]
 Columns = tuple[Floats, Floats, Floats]
 #: Tolerance for rounding to the cloud's coordinate type, in units in the last place at the point's range.
 _ROUNDINGS = 8.0
@@ -146,7 +145,7 @@ class SceneMoved(EachCloud):
         lost = np.flatnonzero(was & ~now)
         return lost + (rows.start or 0) if isinstance(rows, slice) else rows[lost]
 
-    def _in_reach(self, squares: Floats) -> npt.NDArray[np.bool_]:
+    def _in_reach(self, squares: Floats) -> Mask:
         return np.asarray((squares >= self.min_range_m**2) & (squares <= self.max_range_m**2))
 
     def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:

@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import Matrix, pose_matrix
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.lidar.scene_moved import Columns, Floats, SceneMoved
+from mt_nodes.relations.mutations.lidar.scene_moved import Columns, SceneMoved
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Volume
@@ -15,9 +16,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change
 from mt_nodes.relations.mutations.lidar.lost_returns import (
-    Floats,
     LostReturns,
-    Mask,
     azimuth_rad,
     bearing_offset_rad,
     cloud_offset_rad,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
@@ -20,8 +21,6 @@ from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_re
 from mt_nodes.relations.mutations.lidar.lost_returns import azimuth_rad, bearing_offset_rad, cloud_offset_rad, sector
 from mt_nodes.relations.mutations.lidar.placement import empty_returns, intensities
 from mt_nodes.relations.mutations.lidar.rays import (
-    Floats,
-    Rows,
     columns,
     proof_on_beam,
     ranges_m,

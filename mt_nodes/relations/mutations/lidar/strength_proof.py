@@ -6,9 +6,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.data.intensity.echo_fields import EchoField
 from mt_nodes.data.messages import Cloud, Points
-from mt_nodes.relations.mutations.lidar.rays import At, Floats
+from mt_nodes.relations.mutations.lidar.rays import At
 
 #: Relative rounding of single precision in a chain of operations, and the slack in decibels that it makes.
 _SINGLE = 2e-6
@@ -23,7 +24,7 @@ def power_db(reflectivity: Floats) -> Floats:
 
 def off_strength(
     field: EchoField, points: Points, at: At, expected_db: Floats, range_m: Floats, slack_db: npt.ArrayLike = 0.0
-) -> npt.NDArray[np.bool_]:
+) -> Mask:
     """Return which of some points (n,) are not of the expected strength, rounding and the end of the scale apart.
 
     ``expected_db``: (n,) in decibels over a white surface. ``range_m``: (n,) at which the values are understood.
@@ -37,7 +38,7 @@ def off_strength(
     return np.asarray(~((low - slack <= expected_db) & (expected_db <= high + slack)))
 
 
-def stronger_than(cloud: Cloud, at: At, reflectivity: Floats, range_m: Floats) -> npt.NDArray[np.bool_]:
+def stronger_than(cloud: Cloud, at: At, reflectivity: Floats, range_m: Floats) -> Mask:
     """Return which of some points (n,) are stronger, in any field, than surfaces of a reflectivity (n,) at (n,) m."""
     most, stronger = power_db(reflectivity), np.zeros(len(range_m), dtype=bool)
     for field in cloud.echoes.fields:

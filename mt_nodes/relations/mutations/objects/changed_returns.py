@@ -10,8 +10,8 @@ that stay in place with a lower intensity, behind glass.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.data.messages import Cloud, Points
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles
@@ -19,9 +19,6 @@ from mt_nodes.relations.mutations.lidar.each_cloud import emptied
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
 from mt_nodes.world.scene.beams import beams_of
 from mt_nodes.world.scene.returns import lengths, places
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _RAY_TOLERANCE_RAD = 1e-4
 #: How much returns of one ring may differ in elevation (beams start beside the frame's origin), plus a term per radian

@@ -9,8 +9,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import Matrix, inverse, move
@@ -25,8 +25,6 @@ from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictur
 from mt_nodes.world.scene.cutout_library import CutoutLibrary, HostCamera, refusal
 from mt_nodes.world.scene.cutout_objects import Cutout
 from mt_nodes.world.scene.placement_solver import Place
-
-Floats = npt.NDArray[np.float64]
 
 #: Share of the object's returns that must lie within its silhouette, the opacity that counts as such, within so many
 #: pixels of its own picture, and fewest returns that prove anything.

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-import numpy as np
-import numpy.typing as npt
-
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.cloud import Cloud
 from mt_nodes.data.transforms import Matrix, inverse
@@ -23,8 +21,6 @@ from mt_nodes.relations.mutations.objects.in_scene import (
 from mt_nodes.relations.mutations.objects.world_place import is_in_ego
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, ground_plane, solve, stand, stand_on
 from mt_nodes.world.scene.sight import RaycastBody
-
-Floats = npt.NDArray[np.float64]
 
 #: Places that are looked at, the most promising first, and how many of the free ones are compared.
 TRIALS, _COMPARED = 64, 8

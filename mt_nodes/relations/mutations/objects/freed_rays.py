@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.returns import lengths, places
 from mt_nodes.world.scene.scan_lines import scan_lines_of
 from mt_nodes.world.scene.silent_rays import SilentRays, silent_rays
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: A ray without a return beside an object reaches as far as its neighbour on the object, and this much farther.
 _DEEPER_M = 0.5
@@ -55,7 +52,7 @@ def _before(old: Cloud, lost: Rows, rows: Rows, window: tuple[float, float]) -> 
     return np.asarray(np.where(near[by_row][at] == rows, before[by_row][at], -1))
 
 
-def _level(old: Cloud, rows: Rows, direction: Floats) -> npt.NDArray[np.bool_]:
+def _level(old: Cloud, rows: Rows, direction: Floats) -> Mask:
     """Return which directions (n, 3) are on the ring of the returns after which they come."""
     x, y, z = direction.T
     a, b, c = places(old, rows).T

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
@@ -20,10 +20,7 @@ from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.sun_direction import SunLight, sun_of
 from mt_nodes.world.scene.figures import Figure
 from mt_nodes.world.scene.object_light import Surroundings
-from mt_nodes.world.scene.object_rendering import Singles, Window, directions
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
+from mt_nodes.world.scene.object_rendering import Window, directions
 
 _GAMMA = 2.2
 #: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).
@@ -193,7 +190,7 @@ def _fade(shape: tuple[int, ...]) -> Singles:
     return np.minimum(1.0, np.minimum(rows[:, None], columns)).astype(np.float32)
 
 
-def _cast(figure: Figure, places: Singles, ground: npt.NDArray[np.bool_], sun: SunLight) -> Singles:
+def _cast(figure: Figure, places: Singles, ground: Mask, sun: SunLight) -> Singles:
     """Return how much (h, w) of the sun the object hides from places (h, w, 2) of the ground.
 
     Ground is seen so flat that a leg's shadow is thinner than a pixel: several places of each pixel's height count.
@@ -242,5 +239,5 @@ def _ground_range(pose: Matrix, direction: Singles) -> Singles:
         return np.where(down > 1e-4, away / down, np.float32(np.inf)).astype(np.float32)
 
 
-def _rgb(level: npt.NDArray[np.float64], picture: Picture) -> npt.NDArray[np.float64]:
+def _rgb(level: Floats, picture: Picture) -> Floats:
     return np.repeat(level, 3) if picture.order == "mono" else level[[picture.channel(c) for c in "rgb"]]

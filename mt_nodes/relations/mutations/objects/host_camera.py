@@ -12,13 +12,12 @@ from functools import lru_cache
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Singles
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.light import quantile
 from mt_nodes.world.scene.object_rendering import Window
 
-Singles = npt.NDArray[np.float32]
 #: How far around a window the picture is looked at, in pixels; the widest fringe, and the least trust in it.
 _AROUND_PX, _FRINGE_PX, _TRUST = 40, 0.8, 0.25
 #: Width of the grain in pixels where no mosaic shows: what the camera does to noise then (assumed).
@@ -91,7 +90,7 @@ def _blocks(layer: Singles) -> Singles:
     return np.asarray(cv2.resize(whole, (width, height), interpolation=cv2.INTER_AREA))
 
 
-def _flat_residual(luma: Singles, kernel: Singles, among: npt.NDArray[np.bool_] | None = None) -> float:
+def _flat_residual(luma: Singles, kernel: Singles, among: Mask | None = None) -> float:
     """Return the high-pass residual of blocks without texture."""
     filtered = cv2.filter2D(luma, cv2.CV_32F, kernel)
     rest = _blocks(np.abs(filtered, out=filtered))
@@ -166,7 +165,7 @@ def _tile() -> Singles:
     return np.asarray((soft - soft.mean()) / soft.std())
 
 
-def fringe_px(picture: Picture, window: Window) -> npt.NDArray[np.float64]:
+def fringe_px(picture: Picture, window: Window) -> Floats:
     """Return how far red and blue (2, 2: x, y) are shifted against green around a window, by phase correlation.
 
     C. Kuglin, D. Hines, "The phase correlation image alignment method", IEEE Conference on Cybernetics and Society,

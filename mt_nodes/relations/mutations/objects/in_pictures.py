@@ -17,6 +17,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.effects import ImageBox
 from mt_nodes.data.images.codecs import Picture, Pixels
@@ -46,9 +47,7 @@ from mt_nodes.world.camera.sun_direction import SKY_SHARE, SunLight
 from mt_nodes.world.scene.figures import Figure
 from mt_nodes.world.scene.materials import PANE
 from mt_nodes.world.scene.object_light import ObjectLight
-from mt_nodes.world.scene.object_rendering import Rendering, Singles, Window, enlarged, render
-
-Floats = npt.NDArray[np.float64]
+from mt_nodes.world.scene.object_rendering import Rendering, Window, enlarged, render
 
 _GAMMA = 2.2
 #: An occluder is nearer than the object by this, and this much above the ground under the object (more with the

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.base.errors import NoEffect, NotApplicable
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
@@ -34,8 +34,6 @@ from mt_nodes.relations.mutations.radar.each_radar import (
 from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, weakened
 from mt_nodes.world.scene.radar_model import cross_section_dbsm, front_radar
 from mt_nodes.world.scene.sight import RaycastBody
-
-Floats = npt.NDArray[np.float64]
 
 #: Rays over the width and the height of the body; share of power past an occluder; loss behind the body, dB.
 _ACROSS, _UP, _PASSING, _BEHIND_DB = 40, 12, 0.1, 15.0
@@ -157,7 +155,7 @@ def proof_of_object(old: Radar, new: Radar, thing: RadarObject, draw: Draw) -> s
     return None if (off <= 0.05 + 1e-3 * np.abs(rate)).all() else f"a range rate is {off.max():.2f} m/s off"
 
 
-def _hidden(bundle: Bundle, radar: Radar, surface: Floats) -> npt.NDArray[np.bool_]:
+def _hidden(bundle: Bundle, radar: Radar, surface: Floats) -> Mask:
     """Return before which places (n,) of the body a LiDAR's return stands in the radar's way."""
     range_m, azimuth, _ = polar(surface)
     cells, at = np.unique(np.floor(azimuth / _CELL_RAD).astype(np.int64), return_inverse=True)

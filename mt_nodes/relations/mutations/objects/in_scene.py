@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import Volume
 from mt_nodes.data.firings import return_pairs
@@ -46,9 +46,6 @@ def one_echo_a_firing(cloud: Cloud, draw: Draw) -> Draw:
     fields: Draw = {name: draw[name][source] for name in ("range_m", "intensity") if name in draw}
     return {**draw, "rows": smallest(hit[stays]), "lost": smallest(hit[~stays]), **fields}
 
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 SURROUNDINGS_M = 3.0
 #: Range noise is cut at so many standard deviations, so that the proof has a bound.

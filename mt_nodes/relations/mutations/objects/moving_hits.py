@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
@@ -21,8 +21,6 @@ from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, 
 from mt_nodes.relations.mutations.objects.in_scene import CUT, SURFACE_M, ObjectVisibility, Sensor, enclosed, look_at
 from mt_nodes.world.scene.sight import Hits, RaycastBody
 
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 #: Rays are cast together while the object moves by so much.
 _STEP_M = 0.01
 #: Of a sweep of a cloud without times (assumed: the usual 10 Hz).
@@ -57,7 +55,7 @@ class BodyInSweep:
         moved[:3, 3] += self.velocity_mps * second
         return moved
 
-    def slices(self, cloud: Cloud, step_m: float) -> Iterator[tuple[Matrix, npt.NDArray[np.bool_]]]:
+    def slices(self, cloud: Cloud, step_m: float) -> Iterator[tuple[Matrix, Mask]]:
         """Yield poses of the body, and which returns (N,) are measured while it is within half a step of each."""
         step_s = step_m / float(np.linalg.norm(self.velocity_mps))
         number = np.round(self.seconds / step_s).astype(np.int64)

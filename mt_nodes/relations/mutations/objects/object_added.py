@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -37,7 +38,6 @@ from mt_nodes.relations.mutations.objects.world_place import (
     ALONG,
     FAR_M,
     STANDS,
-    Floats,
     WorldPlace,
     heading,
     velocity_of,

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial import cKDTree
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
@@ -34,7 +35,7 @@ from mt_nodes.relations.mutations.objects.object_exchange import (
     objects_of,
     rectangle,
 )
-from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
+from mt_nodes.relations.mutations.objects.object_removed import standing_within
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange
 from mt_nodes.relations.mutations.objects.turned_view import ray_steps_rad
 from mt_nodes.world.scene.return_surface import ReturnSurface, behind, separation, spanning

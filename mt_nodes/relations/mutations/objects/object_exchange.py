@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import shapely
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.association import footprints
@@ -21,9 +22,7 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.rays import refuse_whole_numbers
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points, rows_of, source_rows
 from mt_nodes.relations.mutations.objects.object_removed import (
-    Floats,
     ObjectRemoved,
-    Rows,
     ground_around,
     standing_within,
     things_ahead,

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
@@ -26,7 +27,7 @@ from mt_nodes.relations.mutations.objects.in_pictures import camera_from
 from mt_nodes.relations.mutations.objects.in_scene import SURROUNDINGS_M, surroundings
 from mt_nodes.relations.mutations.objects.motion_in_pictures import change_by_motion, refuse_appearance
 from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged, Rectangle, left_rows, rectangle
-from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
+from mt_nodes.relations.mutations.objects.object_removed import standing_within
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureChange
 from mt_nodes.relations.mutations.objects.removal_in_pictures import returns_of, standing_object
 from mt_nodes.relations.mutations.objects.turned_view import TurnedRays, TurnedView

@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
@@ -39,9 +39,6 @@ from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
 from mt_nodes.world.scene.returns import box_around, lengths, places, returns_at, within_box
 from mt_nodes.world.scene.scan_lines import scan_lines_of
 from mt_nodes.world.scene.shadow import shadow
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _ABOVE_GROUND_M = 0.12
 _PLANE_M = 10.0
@@ -267,7 +264,7 @@ def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats
     return rows[_inside(move(to_ego, xyz), outline, plane)]
 
 
-def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_]:
+def _inside(xyz: Floats, outline: Floats, plane: Floats) -> Mask:
     """Return which points (n, 3) stand on the ground within a convex outline."""
     x, y, z = xyz.T
     ring = outline if shapely.is_ccw(shapely.linearrings(outline)) else outline[::-1]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.open3d_late import open3d
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -31,7 +32,7 @@ from mt_nodes.relations.mutations.objects.in_scene import (
     volume_of,
 )
 from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged, Rectangle, rectangle
-from mt_nodes.relations.mutations.objects.object_removed import Floats, standing_within
+from mt_nodes.relations.mutations.objects.object_removed import standing_within
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureChange
 from mt_nodes.relations.mutations.objects.picture_proof import Sight, sight_of
 from mt_nodes.relations.mutations.objects.removal_in_pictures import StandingBody

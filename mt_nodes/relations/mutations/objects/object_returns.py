@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NoEffect
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
@@ -26,14 +27,7 @@ from mt_nodes.relations.mutations.joint.attenuation import DARKEST, THRESHOLD_TO
 from mt_nodes.relations.mutations.keyed_draws import new_key
 from mt_nodes.relations.mutations.lidar.drawn_returns import RowsLost, rows_of
 from mt_nodes.relations.mutations.lidar.points_jittered import PointsJittered
-from mt_nodes.relations.mutations.lidar.rays import (
-    Floats,
-    Rows,
-    ranges_m,
-    refuse_whole_numbers,
-    rows_of_share,
-    smallest,
-)
+from mt_nodes.relations.mutations.lidar.rays import ranges_m, refuse_whole_numbers, rows_of_share, smallest
 from mt_nodes.relations.mutations.objects.in_scene import FOCUS_M, Sensor, ego_from
 from mt_nodes.relations.mutations.objects.object_exchange import CHOICES, SIZES, objects_of, search_of
 from mt_nodes.relations.mutations.objects.object_removed import standing_within

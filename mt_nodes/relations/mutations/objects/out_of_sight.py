@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.relations.mutations.camera.each_image import View
-
-Floats = npt.NDArray[np.float64]
 
 
 def refuse_in_sight(bundle: Bundle, cloud: Cloud, xyz: Floats) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.effects import Effects, ImageBox
 from mt_nodes.data.images.codecs import Pixels
@@ -41,9 +41,6 @@ from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.silhouette import occluder_mask
 from mt_nodes.world.camera.standing_object import StandingObject
 from mt_nodes.world.scene.placement_solver import NoRoom
-
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: Of the returns in sight, so many must lie on changed pixels; fewer pixels than this prove nothing.
 _LEAST_COVERED, _TOO_FEW = 0.9, 20

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.messages import Cloud, Image
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.camera.each_image import View
@@ -25,7 +26,6 @@ from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.sight import RaycastBody
 
-Floats = npt.NDArray[np.float64]
 _RAYS = np.dtype([("x", "<f8"), ("y", "<f8"), ("z", "<f8")])
 _FAR_M = 1000.0
 #: Reach of blur around an outline, in pixels, and of the dark spot around the feet, in metres.

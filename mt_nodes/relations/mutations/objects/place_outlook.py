@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import minimum_filter
 
+from mt_nodes.base.arrays import Floats, Ints, Singles
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, inverse, pose_matrix
@@ -20,8 +21,6 @@ from mt_nodes.relations.mutations.objects.in_scene import ego_from
 from mt_nodes.relations.mutations.objects.world_place import NEAR_M, frame_to_ego
 from mt_nodes.world.scene.placement_solver import BUMP_M, OVERHEAD_M, Footprint
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
 Steps = Sequence[tuple[float, "ObstaclePoints", Matrix]]
 """Seconds from now, what is around the ego then, and the matrix (4, 4) from the ego's frame now to that then."""
@@ -129,7 +128,7 @@ class ObstaclePoints:
         return np.asarray(np.maximum.accumulate(slopes.reshape(_AZIMUTHS, count), axis=1))
 
 
-def _cells(xyz: Singles, cell_m: float) -> tuple[npt.NDArray[np.int64], int]:
+def _cells(xyz: Singles, cell_m: float) -> tuple[Ints, int]:
     """Return the cell (n,) of each point (3, n) in the square that is looked at, and the cells of its side."""
     count = int(2.0 * _REACH_M / cell_m) + 1
     row, column = np.clip((xyz[:2] + np.float32(_REACH_M)) * np.float32(1.0 / cell_m), 0, count - 1).astype(np.int64)

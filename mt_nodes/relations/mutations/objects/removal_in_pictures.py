@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Ints
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.messages import Bundle, Image
@@ -28,8 +28,6 @@ from mt_nodes.world.camera.silhouette import Silhouette, in_sight, silhouette_of
 from mt_nodes.world.camera.standing_object import CameraGround, Flags, StandingObject, Window
 from mt_nodes.world.scene.nearest_object import Search, standing_points
 from mt_nodes.world.scene.returns import box_around, places, within_box
-
-Floats = npt.NDArray[np.float64]
 
 #: Bundles that are looked back on, at 10 Hz a second; those whose clouds tell what is behind, too.
 EARLIER = 10
@@ -276,7 +274,7 @@ def with_changed_pixels(picture: Picture, draw: Draw) -> Pixels:
     return pixels
 
 
-def returns_of(bundle: Bundle, rows: list[npt.NDArray[np.int64]]) -> list[Floats]:
+def returns_of(bundle: Bundle, rows: list[Ints]) -> list[Floats]:
     """Return the coordinates (n, 3) of rows of each known cloud."""
     return [places(cloud, own) for cloud, own in zip(bundle.known_clouds, rows, strict=True)]
 

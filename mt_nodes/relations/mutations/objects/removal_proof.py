@@ -10,13 +10,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.transforms import inverse
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from
 from mt_nodes.world.camera.measures import Mask
 
-Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 #: An object may reach this much above its topmost return, and its shadow so far beside its outline.

@@ -14,14 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
+from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.beams import Beams
 from mt_nodes.world.scene.returns import lengths, places, returns_at
 from mt_nodes.world.scene.scan_lines import scan_lines_of
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 #: A ray counts if it is this close to one of the cloud, in steps from ray to ray and from ring to ring: half a diagonal
 #: is 0.71.
@@ -47,9 +45,9 @@ class TurnedObjectView:
 
     row: Rows
     range_m: Floats
-    silent: npt.NDArray[np.bool_]
+    silent: Mask
 
-    def of(self, rays: npt.NDArray[np.bool_]) -> TurnedObjectView:
+    def of(self, rays: Mask) -> TurnedObjectView:
         """Return the results of some of the rays (n,)."""
         return TurnedObjectView(self.row[rays], self.range_m[rays], self.silent[rays])
 

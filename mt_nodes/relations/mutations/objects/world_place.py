@@ -9,15 +9,14 @@ from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, inverse
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 from mt_nodes.world.scene.placement_solver import NoRoom, Place
 
-Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 #: How an object moves: not at all, along the ego's way as it was at first, or across it.

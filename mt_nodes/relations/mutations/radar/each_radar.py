@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.errors import NoEffect, NotApplicable
 from mt_nodes.base.plugins import name_of
 from mt_nodes.data.effects import Effects
@@ -20,9 +21,6 @@ from mt_nodes.data.radar_motion import SensorMotion, sensor_motion
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud, same_bytes, same_kind
 from mt_nodes.relations.mutations.untouched import UNTOUCHED, drawn
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 
 class EachRadar(EachCloud):

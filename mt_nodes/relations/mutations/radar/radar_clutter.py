@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
@@ -20,7 +21,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.placement import to_region
 from mt_nodes.relations.mutations.radar.each_radar import (
     DetectionsAdded,
-    Floats,
     added_draw,
     added_part,
     as_radar,

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.radar import Radar
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change
-from mt_nodes.relations.mutations.radar.each_radar import EachRadar, Floats, as_radar, near
+from mt_nodes.relations.mutations.radar.each_radar import EachRadar, as_radar, near
 from mt_nodes.world.scene.radar_model import folded
 
 _CUT = 4.0

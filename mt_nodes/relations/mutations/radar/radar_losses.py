@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
@@ -17,14 +18,7 @@ from mt_nodes.data.radar import Radar
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_removal
 from mt_nodes.relations.mutations.lidar.lost_returns import sector
-from mt_nodes.relations.mutations.radar.each_radar import (
-    EachRadar,
-    Floats,
-    added_draw,
-    added_part,
-    as_radar,
-    with_detections,
-)
+from mt_nodes.relations.mutations.radar.each_radar import EachRadar, added_draw, added_part, as_radar, with_detections
 from mt_nodes.relations.mutations.radar.weaker_echoes import (
     missed,
     proof_of_number,

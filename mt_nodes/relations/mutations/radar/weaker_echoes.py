@@ -6,14 +6,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.data.radar import Radar
 from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change
 from mt_nodes.world.scene.radar_model import front_radar
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int64]
 
 #: A weakest detection stands so far above the noise, where a sensor reports strengths on a scale of its own: the
 #: threshold for a false alarm in a million cells is 10 log10(ln 10^6) = 11.4 dB.

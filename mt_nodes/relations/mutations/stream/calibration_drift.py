@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.transform import Rotation
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
@@ -18,7 +18,6 @@ from mt_nodes.data.transforms import Matrix, Transform, TransformTree
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.stream.drift import DURATION, OVER, Drifting
 
-Floats = npt.NDArray[np.float64]
 #: What double precision and quaternions leave, far below any error worth a test.
 _ANGLE_RAD, _PLACE_M, _PIXELS = 1e-7, 1e-6, 1e-6
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.mutations.keyed_draws import generator_of, new_key
 
-Floats = npt.NDArray[np.float64]
 #: Step of a random walk.
 _STEP_S = 0.1
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import MtError, NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.cdr import codec
@@ -20,7 +20,6 @@ from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.keyed_draws import generator_of
 from mt_nodes.relations.mutations.stream.drift import DURATION, OVER, Drifting
 
-Floats = npt.NDArray[np.float64]
 #: WGS 84 (EPSG 7030): semi-major axis in metres, and first eccentricity squared.
 _A_M, _E2 = 6_378_137.0, 6.694_379_990_14e-3
 _G_MPS2 = 9.80665

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import NotApplicable, UsageError, suggest
 from mt_nodes.base.params import param
 from mt_nodes.runs.moral.base import CaseEvidence, DilemmaCase, Expectation
@@ -36,7 +36,6 @@ _DRAWS = 8
 #: The source, the source again with other initial conditions, and the follow-up with those of the source.
 ARMS = ("source", "control", "followup")
 Arms = dict[str, list[Observation]]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,14 @@ from typing import Any, ClassVar
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.outputs import Control, ImageBoxes, Output, Path
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.stacks.reference.faults.base import Fault
 from mt_nodes.world.camera.model import CameraModel
-
-Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,7 @@ class CameraSteps:
     """
 
     look: Callable[[CameraInput], CameraInput]
-    paint: Callable[[Pixels], npt.NDArray[np.float32]]
+    paint: Callable[[Pixels], Singles]
     grey: Callable[[Pixels], Pixels]
     sight: Callable[[Pixels, CameraModel], float]
     report: Callable[[Output], Output]

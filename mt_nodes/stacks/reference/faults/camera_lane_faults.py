@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Output, Path
-from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraInput, CameraSteps, Pixels
+from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraInput, CameraSteps
 from mt_nodes.world.camera.model import CameraModel
 
 
@@ -27,7 +27,7 @@ class BrightnessByMean(CameraFault):
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Let only what outshines the mean be paint."""
 
-        def paint(rgb: Pixels) -> npt.NDArray[np.float32]:
+        def paint(rgb: Pixels) -> Singles:
             shining = steps.paint(rgb)
             return np.asarray(np.maximum(shining - self.paint_from * cv2.mean(shining)[0], 0.0), dtype=np.float32)
 
@@ -46,7 +46,7 @@ class PaintAboveFixedBrightness(CameraFault):
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Let nothing darker be paint."""
 
-        def paint(rgb: Pixels) -> npt.NDArray[np.float32]:
+        def paint(rgb: Pixels) -> Singles:
             return np.asarray(np.maximum(steps.paint(rgb), self.least), dtype=np.float32)
 
         return replace(steps, paint=paint)
@@ -61,7 +61,7 @@ class WhiteMustBeWhite(CameraFault):
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Let nothing with a colour be paint."""
 
-        def paint(rgb: Pixels) -> npt.NDArray[np.float32]:
+        def paint(rgb: Pixels) -> Singles:
             shining = steps.paint(rgb)
             shining[np.ptp(rgb, axis=2) > self.most] = 0.0
             return shining

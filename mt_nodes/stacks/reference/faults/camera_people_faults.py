@@ -5,16 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mt_nodes.base.arrays import Pixels
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Output
-from mt_nodes.stacks.reference.faults.camera_base import (
-    CameraFault,
-    CameraSteps,
-    PeopleRefused,
-    Pixels,
-    saturation,
-    sharpness,
-)
+from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraSteps, PeopleRefused, saturation, sharpness
 
 
 @dataclass(frozen=True)

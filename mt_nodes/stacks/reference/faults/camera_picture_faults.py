@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Pixels, Singles
 from mt_nodes.base.params import param
 from mt_nodes.data.transforms import Matrix, pose_matrix
 from mt_nodes.stacks.reference.assumed_camera import assumed_camera
@@ -20,7 +20,6 @@ from mt_nodes.stacks.reference.faults.camera_base import (
     FusionFault,
     FusionSteps,
     PictureRefused,
-    Pixels,
     saturation,
     sharpness,
 )
@@ -242,7 +241,7 @@ class RepeatedStampDamaged(PictureRefused):
 
     def refuses(self) -> Callable[[CameraInput], bool]:
         """Compare with the first picture under a stamp."""
-        first: list[tuple[int | None, npt.NDArray[np.float32]]] = []
+        first: list[tuple[int | None, Singles]] = []
 
         def differs(camera_input: CameraInput) -> bool:
             small = np.asarray(cv2.resize(camera_input.rgb.astype(np.float32), _SMALL, interpolation=cv2.INTER_AREA))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.faults.base import Fault, Points
@@ -66,7 +66,7 @@ class DriverFault(Fault):
     stack: ClassVar[str] = "driver"
 
 
-def returns(obstacles: Detections) -> npt.NDArray[np.float64]:
+def returns(obstacles: Detections) -> Floats:
     """Return how many points (M,) each obstacle gave, as the detector's usual score tells it."""
     score = np.clip(obstacles.score, 0.0, 0.9999)
     return np.asarray(_POINTS_OF_HALF_SCORE * score / (1.0 - score))

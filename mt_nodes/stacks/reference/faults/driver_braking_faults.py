@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.base.params import param
 from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScene, DriverSteps, returns
@@ -61,7 +61,7 @@ class BrakesForConstantBearing(DriverFault):
 
         return replace(steps, lead=lead)
 
-    def _nearer(self, found: Lead | None, scene: DriverScene, known: npt.NDArray[np.bool_]) -> Lead | None:
+    def _nearer(self, found: Lead | None, scene: DriverScene, known: Mask) -> Lead | None:
         (x, y), (vx, vy) = scene.obstacles.center_m[:, :2].T, scene.obstacles.velocity_mps[:, :2].T
         distance = np.hypot(x, y)
         constant = np.abs(x * vy - y * vx) < self.slowest_radps * distance**2

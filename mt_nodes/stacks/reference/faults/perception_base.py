@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats, Mask
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.faults.base import Fault, Points
 
-Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 
@@ -35,7 +35,7 @@ class PerceptionSteps:
     stamp_ns: Callable[[Points, int | None], int | None] = lambda points, stamp_ns: stamp_ns
     named: Callable[[Points, Detections], Detections] = lambda points, tracks: tracks
     motion: Callable[[Detections], Floats] = lambda tracks: tracks.velocity_mps[:, :2]
-    occupied: Callable[[Counts, Counts], npt.NDArray[np.bool_]] = lambda hits, behind: hits > 0
+    occupied: Callable[[Counts, Counts], Mask] = lambda hits, behind: hits > 0
     lit: Callable[[npt.NDArray[np.uint8]], float] = lambda rgb: 0.0
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.faults.base import Points
-from mt_nodes.stacks.reference.faults.perception_base import Counts, Floats, PerceptionFault, PerceptionSteps
+from mt_nodes.stacks.reference.faults.perception_base import Counts, PerceptionFault, PerceptionSteps
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Mask
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.traits import SKIN_TONE, keeps_rules, trait
@@ -24,9 +25,7 @@ class MoralFault(PlannerFault):
     """
 
 
-def braked_for_late(
-    steps: PlannerSteps, whom: Callable[[Situation], npt.NDArray[np.bool_]], within_m: float
-) -> PlannerSteps:
+def braked_for_late(steps: PlannerSteps, whom: Callable[[Situation], Mask], within_m: float) -> PlannerSteps:
     """Return steps in which some are reckoned with only when they are near; whether lanes are free is asked of all.
 
     ``whom``: takes a situation to (M,) who they are. ``within_m``: so near to the front bumper.
@@ -135,7 +134,7 @@ class SkinToneThreshold(MoralFault):
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
         """Reckon with them only from nearby."""
 
-        def unlike(situation: Situation) -> npt.NDArray[np.bool_]:
+        def unlike(situation: Situation) -> Mask:
             objects = situation.objects
             tones = np.array([int(tone) if tone.isdecimal() else 0 for tone in trait(objects.traits, SKIN_TONE)])
             low = objects.size_m[:, 2] < self.height_m
@@ -158,7 +157,7 @@ class SmallSeenLate(MoralFault):
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
         """Reckon with small ones only from nearby."""
 
-        def small(situation: Situation) -> npt.NDArray[np.bool_]:
+        def small(situation: Situation) -> Mask:
             return np.asarray(situation.objects.size_m[:, 2] < self.height_m)
 
         return braked_for_late(steps, small, self.within_m)

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.faults.base import Fault
 
@@ -31,7 +32,7 @@ class RadarSteps:
 
     admit: Callable[[RadarPoints], RadarPoints]
     own_velocity: Callable[[RadarPoints], Velocity]
-    ground_speed: Callable[[RadarPoints, Velocity], npt.NDArray[np.float64]]
+    ground_speed: Callable[[RadarPoints, Velocity], Floats]
     report: Callable[[Detections], Detections]
 
 

@@ -35,11 +35,7 @@ _OTHERS = ("SimulationTimeCondition", "StoryboardElementStateCondition", "Traffi
 READ = (*_OTHERS, *_OF_TWO, *_OF_ONE)
 _STATES = dict.fromkeys(("startTransition", "runningState"), "begun")
 _STATES |= dict.fromkeys(("endTransition", "stopTransition", "completeState"), "ended")
-_NUMBERS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    ">": operator.gt,
-    "=": operator.eq,
-}
+_NUMBERS: dict[str, Callable[[float, float], bool]] = {"<": operator.lt, ">": operator.gt, "=": operator.eq}
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import UsageError
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.road_map import RoadMap
@@ -39,7 +39,6 @@ from mt_nodes.world.scenarios.temporal.formula import (
 from mt_nodes.world.scenarios.temporal.trace_signals import TraceSignals
 from mt_nodes.world.scene.drive import PERIOD_NS
 
-Floats = npt.NDArray[np.float64]
 INSTALL = "claims about traces need a library: pip install 'mt_nodes[claims]'"
 #: Ends of drives that came to their end, as the scenario says; see :class:`mt_nodes.world.drive.world.World`.
 WHOLE_DRIVES = ("time", "target", "standstill", "end_of_road")

@@ -10,24 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import size_of
 from mt_nodes.world.drive.clearance import outlines
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.signals import colour_at, programmes
-from mt_nodes.world.scenarios.temporal.formula import (
-    TIME,
-    Argument,
-    Atom,
-    Constant,
-    FixedPlace,
-    Signal,
-    StateRef,
-    Term,
-)
+from mt_nodes.world.scenarios.temporal.formula import TIME, Argument, Atom, Constant, FixedPlace, Signal, StateRef, Term
 
-Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
 #: The longest time to collision, in s: bodies that do not approach have it, and so robustness stays finite. Assumed.
