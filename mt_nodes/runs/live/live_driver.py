@@ -190,7 +190,6 @@ class LiveDriver:
         instant.bundle = self._scenes.placed(instant.bundle)
         if instant.place.start.breaks:
             self._begin_episode(instant)
-        busy = bool(self._unanswered)
         self._unanswered.append(instant)
         if self._wishes.state is RunState.WAITING or self._config.enough(self._counts["instants"]):
             self._feeding.leave_out(instant)
@@ -202,9 +201,10 @@ class LiveDriver:
         instant.swapped = self._wishes.segments.swap_arms and (instant.turn.segment + instant.turn.round) % 2 == 1
         if instant.wrong:
             self._end(instant, Outcome.ERROR, f"cannot be read: {instant.wrong}")
-        elif reason := self._reason_to_skip(instant, busy):
-            self._spare(instant)
+        elif reason := self._reason_to_skip(instant):
             self._end(instant, Outcome.SKIPPED, reason)
+            if not self._remembers:  # one that remembers gets the source, to stay in step
+                self._feeding.withhold(instant)
             return
         elif instant.turn.phase is Phase.SETTLING:
             self._counts["settling"] += 1
@@ -213,7 +213,7 @@ class LiveDriver:
             self._test(instant, instant.turn)
         self._feeding.begin(instant)
 
-    def _reason_to_skip(self, instant: Instant, busy: bool) -> str | None:
+    def _reason_to_skip(self, instant: Instant) -> str | None:
         """Return why an instant is neither tested nor used to settle, None if it is."""
         if instant.dropped:
             return instant.lost or RESTARTED
@@ -223,24 +223,19 @@ class LiveDriver:
             return f"not there: {self._presence.away}"
         if why := self._surroundings.refusal():
             return f"not now: {why}"
-        if instant.behind and busy:
+        if instant.behind and len(self._unanswered) > 1:
             return "the instance was still at work on the instant before"
         if len(self._unanswered) > MOST_UNANSWERED:
             return f"over budget: {MOST_UNANSWERED} instants await answers; lower deadline_s in the stack file"
         return None
-
-    def _spare(self, instant: Instant) -> None:
-        """Do not send an instant that is not tested to our instances, unless they remember: those stay in step."""
-        if not self._remembers:
-            self._feeding.withhold(instant)
 
     def _test(self, instant: Instant, turn: Turn) -> None:
         over_duty = self._surroundings.over_duty(self._wishes.limits.duty_ms_per_s)
         if reason := over_duty or self._maker.refuses(instant.arrived_s):
             self._maker.begin(instant, turn)
             self._end(instant, Outcome.SKIPPED, reason)
-            if over_duty:
-                self._spare(instant)
+            if over_duty and not self._remembers:
+                self._feeding.withhold(instant)
             return
         # Counted whatever the result: a turn without any follow-up must end, too.
         self._rotation.tested()
