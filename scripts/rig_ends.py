@@ -29,8 +29,6 @@ ANSWERS = "/perception/obstacles"
 def _node(name: str) -> Iterator[Any]:
     from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
-    # Before a thread starts, all of which take it over: a signal is waited for.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     ros = SpinningContext(int(os.environ["ROS_DOMAIN_ID"]))
     try:
         yield ros.add(plain_node, name)
@@ -147,6 +145,8 @@ def _sample(data: bytes) -> int:
 
 def main(argv: Sequence[str]) -> None:
     """``play PLACE`` or ``hear PLACE``."""
+    # Before a thread starts (NumPy has some as soon as it is imported), all of which take it over: one waits for it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     {"play": play, "hear": hear}[argv[0]](Path(argv[1]))
 
 
