@@ -103,7 +103,7 @@ def test_a_cell_is_what_one_replay_of_all_drives_leaves(
             p.name for p in (cell / folder).glob("*.npz" if folder == "draws" else "*.mcap")
         }
     mine, its = summary_of(cell), summary_of(one)
-    times: dict[str, Any] = {"latency_ms": {}, "work_s": {}}
+    times: dict[str, Any] = {"latency_ms": {}, "work_s": {}, "cpu_s": {}}
     assert {**mine, **times} == {**its, **times}
     first = [json.loads((place / "result.jsonl").open().readline()) for place in (cell, one)]
     for line in first:

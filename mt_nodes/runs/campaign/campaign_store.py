@@ -19,8 +19,9 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import in_utf8
 from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
 from mt_nodes.data.verdict import Outcome
+from mt_nodes.runs.campaign import cpu_table
 from mt_nodes.runs.campaign.campaign_plan import Cell, Plan
-from mt_nodes.runs.campaign.item import Drive, ItemResult, PartResult
+from mt_nodes.runs.campaign.item import Drive, ItemCpu, ItemResult, PartResult
 
 FILE, SCHEMA = "campaign.sqlite", 2
 #: States of an item; stopped: every relation of its cell was clear before its drive.
@@ -152,6 +153,7 @@ class CampaignStore:
             self._db.execute("BEGIN")
             for statement in _TABLES.split(";")[:-1]:
                 self._db.execute(statement)
+            cpu_table.make_cpu_table(self._db)
             self._db.executemany("INSERT INTO drives VALUES (?, ?, ?, ?)", map(_drive_row, plan.drives))
             self._db.executemany("INSERT INTO items (place, cell, drive, pairs, state) VALUES (?, ?, ?, ?, ?)", items)
             self._db.executemany("INSERT INTO meta VALUES (?, ?)", ((k, json.dumps(v)) for k, v in meta.items()))
@@ -184,6 +186,7 @@ class CampaignStore:
         if problem := self.problem:
             raise InfrastructureError(f"{problem}; put it back from a copy, or use another --out")
         with self._db:
+            cpu_table.make_cpu_table(self._db)
             self._db.execute("DELETE FROM meta WHERE name = 'digest'")
             self._db.execute("UPDATE items SET state = ? WHERE state = ?", (PLANNED, RUNNING))
             failed = self._db.execute("UPDATE items SET state = ?, attempts = 0 WHERE state = ?", (PLANNED, FAILED))
@@ -207,6 +210,7 @@ class CampaignStore:
         parts = ((work.place, p.relation, json.dumps(dataclasses.asdict(p))) for p in result.parts)
         with self._db:
             self._db.executemany("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", parts)
+            cpu_table.put_cpu(self._db, work.place, result.cpu)
             self._update(work, state=DONE, trouble=_trouble(work, *result.deaths), **_ended(result))
 
     def trouble(self, work: Work, why: str, retries: int, result: ItemResult | None = None, retry: bool = True) -> bool:
@@ -232,6 +236,11 @@ class CampaignStore:
         )
         for cell, drive, result in rows:
             yield cell, drive, PartResult.from_plain(self._of_shape(result, _PART, f"part of drive {drive}"))
+
+    def cpu(self) -> Iterator[tuple[str, ItemCpu]]:
+        """Yield cell and processor time, in plan order, of the items that are done and were measured."""
+        for cell, result in cpu_table.cpu_of_state(self._db, DONE):
+            yield cell, ItemCpu.from_plain(self._of_shape(result, cpu_table.CPU_SHAPE, f"processor time in {cell}"))
 
     def ended(self, cell: str) -> list[Work]:
         """Return the items of a cell that are done or have failed, in plan order."""
@@ -270,6 +279,8 @@ class CampaignStore:
         for table in ("meta WHERE name <> 'digest' ORDER BY name", "drives ORDER BY number", "items ORDER BY place"):
             digest.update(repr(self._db.execute(f"SELECT * FROM {table}").fetchall()).encode())
         digest.update(repr(self._db.execute("SELECT * FROM parts ORDER BY place, relation").fetchall()).encode())
+        if cpu := cpu_table.cpu_rows(self._db):
+            digest.update(repr(cpu).encode())
         return digest.hexdigest()
 
     def _meta(self, name: str) -> Any:

@@ -228,7 +228,7 @@ def _merged(conducted: PlannedCampaign, store: CampaignStore, stops: StoppedRela
         ", with a larger budget of pairs" if conducted.allowed < len(plan.drives) else ""
     )
     summary = sum_up_campaign(out, about, cells, items, why_left=why, interrupted=interrupted, cut=cut.words)
-    write_cost(out, (cell.name for cell in plan.cells), store, out / CELLS)
+    write_cost(out, {cell.name: cell.request.stack for cell in plan.cells}, store, out / CELLS)
     store.sum_up()
     return summary
 

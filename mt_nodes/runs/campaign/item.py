@@ -119,11 +119,24 @@ class PartResult:
 
 
 @dataclass(frozen=True)
+class ItemCpu(PlainData):
+    """Processor time of an item that was done in one go.
+
+    ``seconds``: of all that was done, in all its processes. ``relations``: what went into the follow-ups of each and
+    into judging them, in seconds, and their verdicts; control and sham by their own names.
+    """
+
+    seconds: float
+    relations: Mapping[str, tuple[float, int]]
+
+
+@dataclass(frozen=True)
 class ItemResult:
     """What came of an item.
 
     ``sha256``: of the sorted verdict lines. ``seconds``: that it took, wall time. ``worker``: who did it. ``trouble``:
     infrastructure trouble, empty when there was none. ``deaths``: how the stack died, each time; on a former try, too.
+    ``cpu``: None where it was not measured.
     """
 
     key: str
@@ -134,3 +147,4 @@ class ItemResult:
     worker: str
     trouble: str = ""
     deaths: tuple[str, ...] = ()
+    cpu: ItemCpu | None = None

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of processor time in a campaign's store, which one that an older version began does not have."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from mt_nodes.base.record_shapes import NUMBER, Shape
+from mt_nodes.runs.campaign.item import ItemCpu
+
+#: Of the text in a row.
+CPU_SHAPE: Shape = {"seconds": NUMBER, "relations": {"*": [NUMBER, int]}}
+
+
+def make_cpu_table(db: sqlite3.Connection) -> None:
+    """Make the table unless it is there."""
+    db.execute("CREATE TABLE IF NOT EXISTS cpu (place INTEGER PRIMARY KEY, result TEXT NOT NULL)")
+
+
+def put_cpu(db: sqlite3.Connection, place: int, cpu: ItemCpu | None) -> None:
+    """Put what was measured of an item in the place of what was known; None: it was not measured."""
+    if cpu is None:
+        db.execute("DELETE FROM cpu WHERE place = ?", (place,))
+    else:
+        db.execute("INSERT OR REPLACE INTO cpu VALUES (?, ?)", (place, json.dumps(cpu.as_plain())))
+
+
+def cpu_of_state(db: sqlite3.Connection, state: str) -> list[tuple[str, str]]:
+    """Return cell and text of each measured item of a state, in plan order."""
+    if not _made(db):
+        return []
+    query = "SELECT cell, result FROM cpu JOIN items USING (place) WHERE state = ? ORDER BY place"
+    return db.execute(query, (state,)).fetchall()
+
+
+def cpu_rows(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """Return the whole table, empty if there is none."""
+    return db.execute("SELECT * FROM cpu ORDER BY place").fetchall() if _made(db) else []
+
+
+def _made(db: sqlite3.Connection) -> bool:
+    return bool(db.execute("SELECT 1 FROM sqlite_master WHERE name = 'cpu'").fetchone())
