@@ -48,8 +48,7 @@ _META: dict[str, Shape] = {
 _TALLY: Shape = {"decided": int, "violated": int}
 _PART: Shape = {
     **{"relation": str, "offered": int, "outcomes": {"*": int}, "frames": int},
-    **dict.fromkeys(("own", "control", "sham"), _TALLY),
-    "work_s?": NUMBER,
+    **{**dict.fromkeys(("own", "control", "sham"), _TALLY), "work_s?": NUMBER},
 }
 _COLUMNS = "place, cell, drive, pairs, state, attempts, key, relations, exit_code, sha256, trouble"
 
@@ -153,7 +152,6 @@ class CampaignStore:
             self._db.execute("BEGIN")
             for statement in _TABLES.split(";")[:-1]:
                 self._db.execute(statement)
-            cpu_table.make_cpu_table(self._db)
             self._db.executemany("INSERT INTO drives VALUES (?, ?, ?, ?)", map(_drive_row, plan.drives))
             self._db.executemany("INSERT INTO items (place, cell, drive, pairs, state) VALUES (?, ?, ?, ?, ?)", items)
             self._db.executemany("INSERT INTO meta VALUES (?, ?)", ((k, json.dumps(v)) for k, v in meta.items()))
@@ -186,7 +184,6 @@ class CampaignStore:
         if problem := self.problem:
             raise InfrastructureError(f"{problem}; put it back from a copy, or use another --out")
         with self._db:
-            cpu_table.make_cpu_table(self._db)
             self._db.execute("DELETE FROM meta WHERE name = 'digest'")
             self._db.execute("UPDATE items SET state = ? WHERE state = ?", (PLANNED, RUNNING))
             failed = self._db.execute("UPDATE items SET state = ?, attempts = 0 WHERE state = ?", (PLANNED, FAILED))
@@ -195,11 +192,8 @@ class CampaignStore:
 
     def next(self, count: int, drives: int) -> list[Work]:
         """Return the next items of the first so many drives that are to be done, in plan order."""
-        rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM items WHERE state = ? AND drive < ? ORDER BY place LIMIT ?",
-            (PLANNED, drives, count),
-        )
-        return list(map(_work, rows))
+        query = f"SELECT {_COLUMNS} FROM items WHERE state = ? AND drive < ? ORDER BY place LIMIT ?"
+        return list(map(_work, self._db.execute(query, (PLANNED, drives, count))))
 
     def start(self, work: Work, key: str, relations: Sequence[str]) -> None:
         """Note that an item is being done, for which relations."""
@@ -237,10 +231,10 @@ class CampaignStore:
         for cell, drive, result in rows:
             yield cell, drive, PartResult.from_plain(self._of_shape(result, _PART, f"part of drive {drive}"))
 
-    def cpu(self) -> Iterator[tuple[str, ItemCpu]]:
-        """Yield cell and processor time, in plan order, of the items that are done and were measured."""
-        for cell, result in cpu_table.cpu_of_state(self._db, DONE):
-            yield cell, ItemCpu.from_plain(self._of_shape(result, cpu_table.CPU_SHAPE, f"processor time in {cell}"))
+    def cpu(self) -> list[tuple[str, ItemCpu]]:
+        """Return cell and processor time, in plan order, of the items that are done and were measured."""
+        rows, shape = cpu_table.cpu_of_state(self._db, DONE), cpu_table.CPU_SHAPE
+        return [(cell, ItemCpu.from_plain(self._of_shape(text, shape, f"cpu of {cell}"))) for cell, text in rows]
 
     def ended(self, cell: str) -> list[Work]:
         """Return the items of a cell that are done or have failed, in plan order."""
@@ -276,11 +270,10 @@ class CampaignStore:
     def _digest(self) -> str:
         """Return the SHA-256 of all rows but its own."""
         digest = hashlib.sha256()
-        for table in ("meta WHERE name <> 'digest' ORDER BY name", "drives ORDER BY number", "items ORDER BY place"):
+        meta, parts = "meta WHERE name <> 'digest' ORDER BY name", "parts ORDER BY place, relation"
+        for table in (meta, "drives ORDER BY number", "items ORDER BY place", parts):
             digest.update(repr(self._db.execute(f"SELECT * FROM {table}").fetchall()).encode())
-        digest.update(repr(self._db.execute("SELECT * FROM parts ORDER BY place, relation").fetchall()).encode())
-        if cpu := cpu_table.cpu_rows(self._db):
-            digest.update(repr(cpu).encode())
+        digest.update(cpu_table.cpu_bytes(self._db))
         return digest.hexdigest()
 
     def _meta(self, name: str) -> Any:

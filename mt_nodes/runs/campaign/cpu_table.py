@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from typing import Any
 
 from mt_nodes.base.record_shapes import NUMBER, Shape
 from mt_nodes.runs.campaign.item import ItemCpu
@@ -14,13 +13,9 @@ from mt_nodes.runs.campaign.item import ItemCpu
 CPU_SHAPE: Shape = {"seconds": NUMBER, "relations": {"*": [NUMBER, int]}}
 
 
-def make_cpu_table(db: sqlite3.Connection) -> None:
-    """Make the table unless it is there."""
-    db.execute("CREATE TABLE IF NOT EXISTS cpu (place INTEGER PRIMARY KEY, result TEXT NOT NULL)")
-
-
 def put_cpu(db: sqlite3.Connection, place: int, cpu: ItemCpu | None) -> None:
     """Put what was measured of an item in the place of what was known; None: it was not measured."""
+    db.execute("CREATE TABLE IF NOT EXISTS cpu (place INTEGER PRIMARY KEY, result TEXT NOT NULL)")
     if cpu is None:
         db.execute("DELETE FROM cpu WHERE place = ?", (place,))
     else:
@@ -35,9 +30,10 @@ def cpu_of_state(db: sqlite3.Connection, state: str) -> list[tuple[str, str]]:
     return db.execute(query, (state,)).fetchall()
 
 
-def cpu_rows(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """Return the whole table, empty if there is none."""
-    return db.execute("SELECT * FROM cpu ORDER BY place").fetchall() if _made(db) else []
+def cpu_bytes(db: sqlite3.Connection) -> bytes:
+    """Return what a digest takes in of it: nothing where there are no rows."""
+    rows = db.execute("SELECT * FROM cpu ORDER BY place").fetchall() if _made(db) else []
+    return repr(rows).encode() if rows else b""
 
 
 def _made(db: sqlite3.Connection) -> bool:
