@@ -124,10 +124,8 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
 
 def _costs(out: Path) -> Iterator[str]:
     """Yield a line for each cell with what it took."""
-    from mt_nodes.runs.campaign.cost import FILE, read_cost
+    from mt_nodes.runs.campaign.cost import read_cost
 
-    if not (out / FILE).is_file():
-        return
     for name, cost in read_cost(out)["cells"].items():
         if cost["pairs_per_worker_hour"] is None:
             continue
@@ -210,7 +208,7 @@ def report(directory: Path, args: argparse.Namespace) -> int:
     from mt_nodes.cli.terminal import text
     from mt_nodes.report.campaign_page import write_campaign_page
     from mt_nodes.runs.campaign.conductor import sum_up
-    from mt_nodes.runs.campaign.cost import FILE, read_cost
+    from mt_nodes.runs.campaign.cost import read_cost
 
     if args.waivers or args.drive or args.pair:
         cells = directory / "cells"
@@ -219,8 +217,7 @@ def report(directory: Path, args: argparse.Namespace) -> int:
         )
     if not (directory / "summary.json").exists():  # it was killed
         sum_up(directory)
-    cost = read_cost(directory) if (directory / FILE).is_file() else {}
-    text(str(write_campaign_page(directory, cost)))
+    text(str(write_campaign_page(directory, read_cost(directory))))
     return 0
 
 

@@ -39,6 +39,7 @@ from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.relations.relation import CONTROL, SHAM
 from mt_nodes.runs.campaign import item_execution, leader, local_pool
 from mt_nodes.runs.campaign.campaign_store import FILE, CampaignStore
 from mt_nodes.runs.campaign.cell_merging import CellPiece, merge
@@ -149,6 +150,43 @@ def test_what_each_cell_cost_is_told(whole: Path) -> None:
             assert of_it["work_s"] > 0.0
             assert of_it["pairs_per_hour"] == pytest.approx(3600.0 * of_it["pairs"] / of_it["work_s"])
         assert sum(row["evidence_bytes"] for row in cost["relations"].values()) <= evidence
+
+
+def test_processor_time_by_relation_and_what_is_shared_sum_to_the_whole(whole: Path) -> None:
+    document = read_result(whole / "cost.json")
+    for name, cost in document["cells"].items():
+        cpu, relations = cost["cpu"], read_result(whole / "cells" / name / "summary.json")["relations"]
+        assert cpu["items"] == 3 and set(cpu["relations"]) == {*relations, CONTROL, SHAM}
+        assert all(row["cpu_s"] > 0.0 and row["pairs"] > 0 for row in cpu["relations"].values())
+        assert cpu["shared_s"] > 0.0, "reading and the answers to the source are of no relation"
+        own_s = sum(row["cpu_s"] for row in cpu["relations"].values())
+        assert own_s + cpu["shared_s"] == pytest.approx(cpu["seconds"], abs=1e-5)
+        assert cpu["pairs"] == sum(row["pairs"] for row in cpu["relations"].values()) == cost["pairs"]
+        for relation, row in relations.items():
+            assert cpu["relations"][relation]["pairs"] == sum(row["outcomes"].values())
+    [of_stack] = document["stacks"].values()
+    assert of_stack["items"] == 6
+    assert of_stack["seconds"] == pytest.approx(sum(c["cpu"]["seconds"] for c in document["cells"].values()), abs=1e-5)
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_weather_costs_more_than_a_few_points(bags: list[Path], tmp_path: Path) -> None:
+    weather, points = "fog_keeps_near_obstacles", RELATIONS[0]
+    out = carried_out(tmp_path, bags[:1], relations=[points, weather])
+    [cell] = read_result(out / "cost.json")["cells"].values()
+    rows = cell["cpu"]["relations"]
+    assert rows[weather]["pairs"] == rows[points]["pairs"] == BUNDLES
+    assert rows[weather]["pairs_per_core_hour"] < rows[points]["pairs_per_core_hour"] / 2
+
+
+def test_an_item_that_is_gone_on_with_is_not_measured(bags: list[Path], tmp_path: Path) -> None:
+    conducted = planned(tmp_path, bags[:1])
+    item = conducted.plan.cells[0].item(conducted.plan.drives[0])
+    first = perform(item, tmp_path / "scratch")
+    assert first.cpu is not None and first.cpu.seconds > sum(own_s for own_s, _ in first.cpu.relations.values())
+    (tmp_path / "scratch" / item.key / "summary.json").unlink()  # as if killed before its end
+    assert perform(item, tmp_path / "scratch").cpu is None
+    assert perform(item, tmp_path / "scratch").cpu is None, "nor what had ended"
 
 
 def test_the_campaign_sums_up_its_cells(whole: Path) -> None:

@@ -111,7 +111,9 @@ def write_cost(out: Path, stacks: Mapping[str, str], store: CampaignStore, direc
 
 
 def read_cost(out: Path) -> dict[str, Any]:
-    """Return ``cost.json``. Raises InfrastructureError: it is damaged, or of another shape."""
+    """Return ``cost.json``, without cells if there is none. Raises InfrastructureError: it is damaged, or another."""
+    if not (out / FILE).is_file():
+        return {"cells": {}}
     data = read_result(out / FILE)
     expect_shape(data, SHAPE, str(out / FILE))
     return data

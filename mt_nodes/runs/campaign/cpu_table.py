@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
 
@@ -19,7 +20,7 @@ def put_cpu(db: sqlite3.Connection, place: int, cpu: ItemCpu | None) -> None:
     if cpu is None:
         db.execute("DELETE FROM cpu WHERE place = ?", (place,))
     else:
-        db.execute("INSERT OR REPLACE INTO cpu VALUES (?, ?)", (place, json.dumps(cpu.as_plain())))
+        db.execute("INSERT OR REPLACE INTO cpu VALUES (?, ?)", (place, json.dumps(dataclasses.asdict(cpu))))
 
 
 def cpu_of_state(db: sqlite3.Connection, state: str) -> list[tuple[str, str]]:

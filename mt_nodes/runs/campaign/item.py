@@ -119,7 +119,7 @@ class PartResult:
 
 
 @dataclass(frozen=True)
-class ItemCpu(PlainData):
+class ItemCpu:
     """Processor time of an item that was done in one go.
 
     ``seconds``: of all that was done, in all its processes. ``relations``: what went into the follow-ups of each and
@@ -128,6 +128,11 @@ class ItemCpu(PlainData):
 
     seconds: float
     relations: Mapping[str, tuple[float, int]]
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> ItemCpu:
+        """Read what ``dataclasses.asdict`` made."""
+        return cls(data["seconds"], {name: (cpu_s, pairs) for name, (cpu_s, pairs) in data["relations"].items()})
 
 
 @dataclass(frozen=True)
