@@ -179,6 +179,41 @@ def test_weather_costs_more_than_a_few_points(bags: list[Path], tmp_path: Path) 
     assert rows[weather]["pairs_per_core_hour"] < rows[points]["pairs_per_core_hour"] / 2
 
 
+WORKS = """import threading
+import time
+
+
+def work():
+    until_s = time.thread_time() + 0.1
+    while time.thread_time() < until_s:
+        sum(range(1000))
+
+
+def detect(points):
+    worker = threading.Thread(target=work)
+    worker.start()
+    worker.join()
+    return []
+"""
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_what_the_stack_works_counts_for_the_relation_that_it_answers(
+    bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "working_stack.py").write_text(WORKS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    stack = tmp_path / "working.yaml"
+    stack.write_text("callable: working_stack:detect\npoints_frame: base_link\nstateless: true\n")
+    out = carried_out(tmp_path, bags[:1], stacks=[str(stack)], relations=RELATIONS[:1], faults=[])
+    document = read_result(out / "cost.json")
+    [cpu] = (cell["cpu"] for cell in document["cells"].values())
+    assert set(cpu["relations"]) == {RELATIONS[0], CONTROL, SHAM} and document["stacks"] == {str(stack): cpu}
+    answers_s = 0.1 * BUNDLES
+    assert all(row["cpu_s"] > answers_s for row in cpu["relations"].values())
+    assert cpu["shared_s"] > answers_s, "the answers to the source are of no relation"
+
+
 def test_an_item_that_is_gone_on_with_is_not_measured(bags: list[Path], tmp_path: Path) -> None:
     conducted = planned(tmp_path, bags[:1])
     item = conducted.plan.cells[0].item(conducted.plan.drives[0])
