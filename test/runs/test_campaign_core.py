@@ -179,6 +179,35 @@ def test_weather_costs_more_than_a_few_points(bags: list[Path], tmp_path: Path) 
     assert rows[weather]["pairs_per_core_hour"] < rows[points]["pairs_per_core_hour"] / 2
 
 
+def test_the_page_and_the_terminal_tell_what_a_core_hour_gives(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(whole, tmp_path / "out")
+    main(["show", str(out)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count("pairs a core hour") == len(SEEDS) * (1 + len(RELATIONS) + 2), "each cell and its relations"
+    assert main(["report", str(out)]) == 0
+    page = (out / "report.html").read_text()
+    assert page.count('<td data-label="relation">shared</td>') == len(SEEDS) and "not measured" not in page
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_a_campaign_of_an_older_version_is_gone_on_with_and_not_measured(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(whole, tmp_path / "out")
+    with sqlite3.connect(out / FILE) as edited:
+        edited.execute("DROP TABLE cpu")
+        edited.execute("DELETE FROM meta WHERE name = 'digest'")
+    gone_on_with(out)
+    document = read_result(out / "cost.json")
+    assert [cell["cpu"] for cell in document["cells"].values()] == [None] * len(SEEDS)
+    assert list(document["stacks"].values()) == [None]
+    main(["show", str(out)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "cost of" in told and "core hour" not in told
+
+
 WORKS = """import threading
 import time
 
