@@ -124,10 +124,8 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
 
 def _costs(out: Path) -> Iterator[str]:
     """Yield a line for each cell with what it took."""
-    from mt_nodes.runs.campaign.cost import FILE, read_cost
+    from mt_nodes.runs.campaign.cost import read_cost
 
-    if not (out / FILE).is_file():
-        return
     for name, cost in read_cost(out)["cells"].items():
         if cost["pairs_per_worker_hour"] is None:
             continue
@@ -135,11 +133,19 @@ def _costs(out: Path) -> Iterator[str]:
         evidence = cost["evidence_gb_per_1000_violated"]
         kept = "" if evidence is None else f", {evidence:.2f} GB of evidence for 1,000 violated pairs"
         hours = f"{cost['seconds'] / 3600.0:.2f} worker hours, {cost['pairs_per_worker_hour']:,.0f} pairs an hour"
-        yield f"cost of {name}: {hours}, {stored}{kept}"
-        yield from _costs_of_relations(name, cost.get("relations", {}))
+        yield f"cost of {name}: {hours}{_core_hours(cost.get('cpu'))}, {stored}{kept}"
+        yield from _costs_of_relations(name, cost.get("relations", {}), (cost.get("cpu") or {}).get("relations", {}))
 
 
-def _costs_of_relations(cell: str, relations: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _core_hours(cpu: Mapping[str, Any] | None) -> str:
+    """Return what was measured of the processor time of a cell or a relation, empty where nothing was."""
+    rate = cpu and cpu["pairs_per_core_hour"]
+    return f", {rate:,.0f} pairs a core hour" if rate else ""
+
+
+def _costs_of_relations(
+    cell: str, relations: Mapping[str, Mapping[str, Any]], cpu: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
     """Yield a line for each of the relations of a cell that took most; all are in the file."""
     by_work = sorted(relations.items(), key=lambda item: -item[1].get("work_s", 0.0))
     for name, row in by_work[:MAX_COSTS]:
@@ -147,7 +153,8 @@ def _costs_of_relations(cell: str, relations: Mapping[str, Mapping[str, Any]]) -
             continue
         evidence = row["evidence_gb_per_1000_violated"]
         kept = "" if evidence is None else f", {evidence:.2f} GB of evidence for 1,000 violated pairs"
-        yield f"of it {name} in {cell}: {row['work_s'] / 3600.0:.2f} hours, {an_hour:,.0f} pairs an hour{kept}"
+        rates = f"{an_hour:,.0f} pairs an hour{_core_hours(cpu.get(name))}"
+        yield f"of it {name} in {cell}: {row['work_s'] / 3600.0:.2f} hours, {rates}{kept}"
 
 
 def _print_next(out: Path) -> None:
@@ -201,6 +208,7 @@ def report(directory: Path, args: argparse.Namespace) -> int:
     from mt_nodes.cli.terminal import text
     from mt_nodes.report.campaign_page import write_campaign_page
     from mt_nodes.runs.campaign.conductor import sum_up
+    from mt_nodes.runs.campaign.cost import read_cost
 
     if args.waivers or args.drive or args.pair:
         cells = directory / "cells"
@@ -209,7 +217,7 @@ def report(directory: Path, args: argparse.Namespace) -> int:
         )
     if not (directory / "summary.json").exists():  # it was killed
         sum_up(directory)
-    text(str(write_campaign_page(directory)))
+    text(str(write_campaign_page(directory, read_cost(directory))))
     return 0
 
 

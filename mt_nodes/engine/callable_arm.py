@@ -136,7 +136,8 @@ class CallableArm:
         output = ticket.reply.output or Output()
         if output.silent:
             return Answer.nothing(AnswerStatus.SILENT, "the callable returned None")
-        return Answer(AnswerStatus.ANSWERED, replace(output, answer_ms=1e3 * ticket.reply.took_s))
+        output = replace(output, answer_ms=1e3 * ticket.reply.took_s)
+        return Answer(AnswerStatus.ANSWERED, output, cpu_s=ticket.reply.cpu_s)
 
     @property
     def _running(self) -> StackProcess:

@@ -37,7 +37,7 @@ SHAPE: Shape = {
     **{"relations": {"*": _RELATION}, "exit_code": int, "exit_why": str, "offered": int, "outcomes": {"*": int}},
     **{"interrupted": bool, **dict.fromkeys(("infrastructure", "isolation", "usage"), TEXT_OR_NULL)},
     **{"latency_ms": {"*": {"p50": NUMBER, "p99": NUMBER, "*": NUMBER}}, "deaths?": [{"reason": str, "pairs": [str]}]},
-    "work_s?": {"*": NUMBER},
+    **{"work_s?": {"*": NUMBER}, "cpu_s?": {"*": NUMBER}},
     "scores?": {"*": {"warning?": str, "proposal?": {"high": NUMBER, "low": NUMBER}}},
     "topics?": {"*": {"added_ms": {"p50": NUMBER, "p99": NUMBER, "max": NUMBER, "*": NUMBER}}},
 }

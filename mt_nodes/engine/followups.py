@@ -17,6 +17,7 @@ from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.ledger import baseline_of, load_draws, read_ledger
 from mt_nodes.engine.open_loop import OpenLoop, settling_reason
+from mt_nodes.engine.processor_time import ProcessorTime
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.send_order import Part
 from mt_nodes.relations.checks.scored_check import described_unreported, of_classes
@@ -73,6 +74,23 @@ class FollowupSource(Protocol):
     def begin(self, offer: Offer, bundle: Bundle) -> None:
         """Look at a bundle whose pairs are done or not offered: what persists over an episode may begin with it."""
         ...
+
+
+class MeteredFollowups:
+    """Makes follow-ups, and adds up what that takes."""
+
+    def __init__(self, make: FollowupSource, cpu: ProcessorTime) -> None:
+        self._make, self._cpu = make, cpu
+
+    def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
+        """Make the follow-up of one offer, or say why there is none."""
+        with self._cpu.spent_on(offer.relation.id):
+            return self._make(offer, bundle)
+
+    def begin(self, offer: Offer, bundle: Bundle) -> None:
+        """Look at a bundle whose pairs are done or not offered."""
+        with self._cpu.spent_on(offer.relation.id):
+            self._make.begin(offer, bundle)
 
 
 class FollowupMaker:

@@ -51,7 +51,7 @@ class Lockstep:
     ) -> None:
         self._settings, self._recorder = settings, recorder
         self._schedule, self._stateless, self._offers = settings.schedule, settings.stateless, settings.offers
-        self._make = settings.followups()
+        self._make, self._cpu = settings.followups(), settings.cpu
         self._judge = PairJudge(settings, recorder, progress, in_lockstep=True, answered=answered)
         self._silence = Silence() if settings.publishes_when_empty else None
         self._fresh = True
@@ -234,7 +234,8 @@ class Lockstep:
             arm.publish_only(others)
         sent = SentFollowup(parts[0].send(arm), parts[1:]) if parts else None
         # Hashed and written while the stack works on it.
-        self._recorder.followup(plan.offer, bundle, plan.derived, plan.made_ms)
+        with self._cpu.spent_on(plan.offer.relation.id):
+            self._recorder.followup(plan.offer, bundle, plan.derived, plan.made_ms)
         return sent
 
     def _answer(

@@ -96,7 +96,8 @@ class PairJudge:
         self._recorder, self._progress, self._answered = recorder, progress, answered
         self._engine = Engine(settings.publishes_when_empty, settings.schedule.facts)
         self._memory = MemoryGuard(self._engine, settings.stateless, in_lockstep)
-        self._series = Series()
+        self._cpu = settings.cpu
+        self._series = Series(cpu=settings.cpu)
 
     def take(
         self,
@@ -111,6 +112,19 @@ class PairJudge:
         ``followups``: answers to each part of the follow-up, the first is judged; None of what was not sent. ``loop``:
         says who waits until the arms agree again.
         """
+        relation = plan.offer.relation.id
+        self._cpu.add(relation, sum(answer.cpu_s for answer in followups if answer is not None))
+        with self._cpu.spent_on(relation):
+            return self._take(plan, bundle, source, followups, loop)
+
+    def _take(
+        self,
+        plan: FollowupPlan,
+        bundle: Bundle,
+        source: Answer,
+        followups: Sequence[Answer | None],
+        loop: OpenLoop | None,
+    ) -> bool:
         verdicts, case = self._memory.decide(plan, bundle, source, followups)
         if case is not None and case.followup_answer.status is AnswerStatus.ANSWERED:
             self._answered(case)

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.followups import FollowupMaker, FollowupSource
+from mt_nodes.engine.followups import FollowupMaker, FollowupSource, MeteredFollowups
 from mt_nodes.engine.judging import Offer
+from mt_nodes.engine.processor_time import ProcessorTime
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.relations.relation import Suite
 
@@ -25,6 +26,7 @@ class PlaySettings:
         only: the one pair that is played, None: all.
         schedule: what is offered on which bundles.
         source_of_followups: makes the follow-ups, None: they are drawn by the seed.
+        cpu: takes in what making and judging the follow-ups takes.
     """
 
     suite: Suite
@@ -37,6 +39,7 @@ class PlaySettings:
     only: Pair | None = None
     schedule: Schedule = EVERYTHING
     source_of_followups: FollowupSource | None = None
+    cpu: ProcessorTime = field(default_factory=ProcessorTime)
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -45,4 +48,5 @@ class PlaySettings:
 
     def followups(self) -> FollowupSource:
         """Return what makes the follow-ups of one run."""
-        return self.source_of_followups or FollowupMaker(self.suite, self.seed, self.schedule)
+        source = self.source_of_followups or FollowupMaker(self.suite, self.seed, self.schedule)
+        return MeteredFollowups(source, self.cpu)

@@ -152,7 +152,8 @@ class Realtime:
         _send_due(open_pairs, now_s)
         if prepared.derived:
             # Hashed and written while the stacks work on it.
-            self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
+            with self._settings.cpu.spent_on(prepared.offer.relation.id):
+                self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
 
     def _collect(self, open_pairs: deque[Outstanding], arms: tuple[Arm, Arm], pace: Pace, until_ns: int | None) -> bool:
         """Take answers in, in order, until an instant of the recording is due; None: until nothing is outstanding.

@@ -22,6 +22,7 @@ from mt_nodes.engine.judging import Answer, Offer
 from mt_nodes.engine.ledger import Ledger
 from mt_nodes.engine.pair_pictures import write_view
 from mt_nodes.engine.pair_view import evidence_file
+from mt_nodes.engine.processor_time import ProcessorTime
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.score_file import ScoreFile
 from mt_nodes.engine.series import SeriesVerdict
@@ -141,6 +142,8 @@ class Recorder:
         self._limit = EvidenceLimit(run.most_evidence, self._pairs_with_evidence())
         self._worst = WorstSoFar()
         self._times = StageTimes()
+        #: Of a loop that measures it.
+        self.cpu = ProcessorTime()
         self._intensities = UsedIntensities(run.out)
         #: Whether nothing was judged before: the run is no resumed one.
         self.fresh = not len(self._journal)
@@ -279,6 +282,7 @@ class Recorder:
             waivers=Path(self._run.waivers) if self._run.waivers else None,
             latency_ms=self._times.latency_ms,
             work_s=self._times.work_s,
+            cpu_s=self.cpu.by_relation_s,
             ego_motion=sorted(self._ledger.ego_motion),
             **trouble,
         )

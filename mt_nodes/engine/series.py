@@ -19,6 +19,7 @@ from mt_nodes.data.outputs import Control, Diagnostics
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, failures, guarded, judge_for, unmet_condition
+from mt_nodes.engine.processor_time import ProcessorTime
 from mt_nodes.relations.checks.sequence import PairMeasure, SequenceCheck
 from mt_nodes.relations.relation import Relation
 
@@ -139,11 +140,12 @@ class Series:
     """The series of a run that goes on: :meth:`add` what is heard, :meth:`end` when an episode or a segment does.
 
     Of each instant numbers are kept: 8 bytes for each that a check reads, of each arm, and 13 more.
-    ``whole``: whether a series is an episode; otherwise it is a segment, named by its first bundle.
+    ``whole``: whether a series is an episode; otherwise it is a segment, named by its first bundle. ``cpu``: takes in
+    what judging takes.
     """
 
-    def __init__(self, whole: bool = True) -> None:
-        self._whole = whole
+    def __init__(self, whole: bool = True, cpu: ProcessorTime | None = None) -> None:
+        self._whole, self._cpu = whole, cpu or ProcessorTime()
         self._collected: dict[tuple[str, int, str], _Collected] = {}
 
     def add(self, prepared: FollowupPlan, bundle: Bundle, answers: tuple[Answer, Answer]) -> None:
@@ -176,7 +178,7 @@ class Series:
         """Judge every series and begin anew; ``final_diagnostics`` count as told with the last answers."""
         for collected in self._collected.values():
             collected.end(final_diagnostics)
-        verdicts = [self._verdict(collected) for collected in self._collected.values()]
+        verdicts = [self._metered_verdict(collected) for collected in self._collected.values()]
         self._collected = {}
         return verdicts
 
@@ -192,6 +194,10 @@ class Series:
             self._collected[key] = _Collected(offer, judge, check, bundle)
             self._collected[key].failed = failed
         return self._collected[key]
+
+    def _metered_verdict(self, collected: _Collected) -> SeriesVerdict:
+        with self._cpu.spent_on(collected.offer.relation.id):
+            return self._verdict(collected)
 
     def _verdict(self, collected: _Collected) -> SeriesVerdict:
         stretches, first = collected.stretches(), None if self._whole else collected.first

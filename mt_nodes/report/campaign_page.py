@@ -19,6 +19,7 @@ from mt_nodes.engine.summary.campaign_headline import CampaignHeadline, campaign
 from mt_nodes.engine.worst import PICTURED, worst_first
 from mt_nodes.report import effect, pair_views
 from mt_nodes.report.beside import Link, beside
+from mt_nodes.report.campaign_cost import cost_rows
 from mt_nodes.report.coverage.coverage import CoverageCounter
 from mt_nodes.report.coverage.coverage_view import coverage_html
 from mt_nodes.report.html import SYMBOLS, environment
@@ -32,10 +33,11 @@ UNFOLDED = 6
 Line = Mapping[str, Any]
 
 
-def write_campaign_page(out: Path) -> Path:
+def write_campaign_page(out: Path, cost: Mapping[str, Any]) -> Path:
     """Write ``report.html`` of a campaign's directory and return its path.
 
-    Reads ``summary.json``, and of each cell ``result.jsonl`` and ``ledger.jsonl``.
+    Reads ``summary.json``, and of each cell ``result.jsonl`` and ``ledger.jsonl``. ``cost``: content of ``cost.json``,
+    empty if there is none.
     Raises MtError: the campaign has no summary, or a file of a cell is damaged.
     """
     summary = read_campaign_summary(out)
@@ -49,7 +51,7 @@ def write_campaign_page(out: Path) -> Path:
     charts = effect.charts(relations, {cell: cell.rpartition("-seed")[0] for cell in about["cells"]})
     links = {cell: _links(cell, worst.get(cell), directory) for cell, directory in directories.items()}
     context = campaign_headline(summary)
-    pictured = _pictured(out, context, worst, relations)
+    pictured, costs = _pictured(out, context, worst, relations), cost_rows(cost)
     page = (
         environment()
         .get_template("campaign.html.j2")
@@ -70,7 +72,8 @@ def write_campaign_page(out: Path) -> Path:
             failed=_by_drive(about["failed"], len(summary["cells"]))[:LISTED],
             failed_count=len({each["drive"] for each in about["failed"]}),
             charts=charts,
-            parts=_parts(len(pictured) > 1, bool(charts), bool(coverage.weathers)),
+            parts=_parts(len(pictured) > 1, bool(costs), bool(charts), bool(coverage.weathers)),
+            costs=costs,
             unfolded=UNFOLDED,
             area=effect,
             coverage=coverage_html(coverage) if coverage.weathers else "",
@@ -102,13 +105,14 @@ def _pictured(
     ]
 
 
-def _parts(pictures: bool, charts: bool, coverage: bool) -> list[tuple[str, str]]:
+def _parts(pictures: bool, costs: bool, charts: bool, coverage: bool) -> list[tuple[str, str]]:
     """Return anchor and name of each part of the page."""
     parts = (
         (True, "outcomes", "Outcomes"),
         (pictures, "more", "More violations"),
         (True, "items", "Items"),
         (True, "cells", "Cells"),
+        (costs, "cost", "Cost"),
         (charts, "effects", "Effect of parameters"),
         (coverage, "coverage", "Coverage"),
     )

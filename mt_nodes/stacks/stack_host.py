@@ -61,7 +61,7 @@ class StackCall:
 
 @dataclass(frozen=True)
 class StackReply:
-    """The reply: the output and the time it took, or an error.
+    """The reply: the output, the time it took and the processor time of this process meanwhile, or an error.
 
     ``error``: its text; None without. ``kind``: of the error; ``InfrastructureError`` is one of the stack,
     ``StackCallError`` one that ends only the call.
@@ -69,6 +69,7 @@ class StackReply:
 
     output: Output | None = None
     took_s: float = 0.0
+    cpu_s: float = 0.0
     error: str | None = None
     kind: type[MtError] = InfrastructureError
 
@@ -120,9 +121,9 @@ class _Host:
 
     def _call(self, request: StackCall) -> StackReply:
         assert self._callable is not None, "called before it was made"
-        began_s = time.monotonic()
+        began_s, cpu_began_s = time.monotonic(), time.process_time()
         output = self._callable(request.sensor, request.transforms, request.now_ns)
-        return StackReply(output, time.monotonic() - began_s)
+        return StackReply(output, time.monotonic() - began_s, time.process_time() - cpu_began_s)
 
 
 def _set_up() -> None:

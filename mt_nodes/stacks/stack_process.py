@@ -149,7 +149,12 @@ class StackProcess:
 
 
 class _Server:
-    """The process that forks the processes of stacks; see :mod:`mt_nodes.stacks.stack_server`."""
+    """The process that forks the processes of stacks; see :mod:`mt_nodes.stacks.stack_server`.
+
+    ``ended_cpu_s``: processor time of those that have ended, of all servers.
+    """
+
+    ended_cpu_s = 0.0
 
     def __init__(self, log: Path, limits: ProcessLimits) -> None:
         self.owner, self.limits = os.getpid(), limits
@@ -172,8 +177,10 @@ class _Server:
         return int(data), handles[0]
 
     def code(self, pid: int) -> int:
-        """Return how a process ended: exit code, or (negative) the signal."""
-        return int(self._request({"pid": pid})[0])
+        """Return how a process ended: exit code, or (negative) the signal; note what processor time it took."""
+        code, cpu_s = self._request({"pid": pid})[0]
+        _Server.ended_cpu_s += float(cpu_s)
+        return int(code)
 
     def close(self) -> None:
         """Stop it and all processes that it forked; does nothing in a fork of this process."""
@@ -193,6 +200,11 @@ class _Server:
 
 
 _servers: dict[ProcessLimits, _Server] = {}
+
+
+def ended_stacks_cpu_s() -> float:
+    """Return the processor time of all stack processes of this process that have ended, which are not its children."""
+    return _Server.ended_cpu_s
 
 
 def _server(log: Path, limits: ProcessLimits) -> _Server:

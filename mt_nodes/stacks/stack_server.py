@@ -2,7 +2,8 @@
 """Forks the processes of in-process stacks: ``python -m mt_nodes.stacks.stack_server DESCRIPTOR``.
 
 It has imported what every such stack needs, runs no code of a stack and has no threads, so that a process forked from
-it starts within milliseconds and is as good as a new one. It reports the exit code of each.
+it starts within milliseconds and is as good as a new one. It reports the exit code of each
+and the processor time that it took.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def main(number: int) -> None:
     """Serve requests from a socket until its other end is closed; a forked process ends in here."""
     control = socket.socket(fileno=number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the other end of its socket
-    codes: dict[int, int | None] = {}
+    ends: dict[int, tuple[int, float] | None] = {}
     importlib.import_module("numpy.ma")  # np.unique would import it in each forked process
     gc.freeze()  # garbage collection would copy shared pages
     while True:
@@ -38,9 +39,9 @@ def main(number: int) -> None:
         if not data:
             return
         request = json.loads(data)
-        _reap(codes)
+        _reap(ends)
         if "pid" in request:
-            control.send(json.dumps(codes.pop(request["pid"])).encode())
+            control.send(json.dumps(ends.pop(request["pid"])).encode())
             continue
         if request["module"].startswith(OURS):
             importlib.import_module(request["module"])
@@ -49,19 +50,19 @@ def main(number: int) -> None:
             control.close()
             _host(*descriptors)
             end_process(0)
-        codes[pid] = None
+        ends[pid] = None
         handle = os.pidfd_open(pid)
         socket.send_fds(control, [json.dumps(pid).encode()], [handle])
         for each in (handle, *descriptors):
             os.close(each)
 
 
-def _reap(codes: dict[int, int | None]) -> None:
-    """Collect the exit codes of ended processes."""
-    for pid in [pid for pid, code in codes.items() if code is None]:
-        ended, status = os.waitpid(pid, os.WNOHANG)
+def _reap(ends: dict[int, tuple[int, float] | None]) -> None:
+    """Collect exit code and processor time in seconds, children included, of ended processes."""
+    for pid in [pid for pid, end in ends.items() if end is None]:
+        ended, status, used = os.wait4(pid, os.WNOHANG)
         if ended:
-            codes[pid] = os.waitstatus_to_exitcode(status)
+            ends[pid] = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
 
 
 def _host(end: int, outgoing: int, incoming: int, log: int) -> None:

@@ -39,6 +39,7 @@ from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.relations.relation import CONTROL, SHAM
 from mt_nodes.runs.campaign import item_execution, leader, local_pool
 from mt_nodes.runs.campaign.campaign_store import FILE, CampaignStore
 from mt_nodes.runs.campaign.cell_merging import CellPiece, merge
@@ -103,7 +104,7 @@ def test_a_cell_is_what_one_replay_of_all_drives_leaves(
             p.name for p in (cell / folder).glob("*.npz" if folder == "draws" else "*.mcap")
         }
     mine, its = summary_of(cell), summary_of(one)
-    times: dict[str, Any] = {"latency_ms": {}, "work_s": {}}
+    times: dict[str, Any] = {"latency_ms": {}, "work_s": {}, "cpu_s": {}}
     assert {**mine, **times} == {**its, **times}
     first = [json.loads((place / "result.jsonl").open().readline()) for place in (cell, one)]
     for line in first:
@@ -149,6 +150,107 @@ def test_what_each_cell_cost_is_told(whole: Path) -> None:
             assert of_it["work_s"] > 0.0
             assert of_it["pairs_per_hour"] == pytest.approx(3600.0 * of_it["pairs"] / of_it["work_s"])
         assert sum(row["evidence_bytes"] for row in cost["relations"].values()) <= evidence
+
+
+def test_processor_time_by_relation_and_what_is_shared_sum_to_the_whole(whole: Path) -> None:
+    document = read_result(whole / "cost.json")
+    for name, cost in document["cells"].items():
+        cpu, relations = cost["cpu"], read_result(whole / "cells" / name / "summary.json")["relations"]
+        assert cpu["items"] == 3 and set(cpu["relations"]) == {*relations, CONTROL, SHAM}
+        assert all(row["cpu_s"] > 0.0 and row["pairs"] > 0 for row in cpu["relations"].values())
+        assert cpu["shared_s"] > 0.0, "reading and the answers to the source are of no relation"
+        own_s = sum(row["cpu_s"] for row in cpu["relations"].values())
+        assert own_s + cpu["shared_s"] == pytest.approx(cpu["seconds"], abs=1e-5)
+        assert cpu["pairs"] == sum(row["pairs"] for row in cpu["relations"].values()) == cost["pairs"]
+        for relation, row in relations.items():
+            assert cpu["relations"][relation]["pairs"] == sum(row["outcomes"].values())
+    [of_stack] = document["stacks"].values()
+    assert of_stack["items"] == 6
+    assert of_stack["seconds"] == pytest.approx(sum(c["cpu"]["seconds"] for c in document["cells"].values()), abs=1e-5)
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_weather_costs_more_than_a_few_points(bags: list[Path], tmp_path: Path) -> None:
+    weather, points = "fog_keeps_near_obstacles", RELATIONS[0]
+    out = carried_out(tmp_path, bags[:1], relations=[points, weather])
+    [cell] = read_result(out / "cost.json")["cells"].values()
+    rows = cell["cpu"]["relations"]
+    assert rows[weather]["pairs"] == rows[points]["pairs"] == BUNDLES
+    assert rows[weather]["pairs_per_core_hour"] < rows[points]["pairs_per_core_hour"] / 2
+
+
+def test_the_page_and_the_terminal_tell_what_a_core_hour_gives(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(whole, tmp_path / "out")
+    main(["show", str(out)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count("pairs a core hour") == len(SEEDS) * (1 + len(RELATIONS) + 2), "each cell and its relations"
+    assert main(["report", str(out)]) == 0
+    page = (out / "report.html").read_text()
+    assert page.count('<td data-label="relation">shared</td>') == len(SEEDS) and ">not measured<" not in page
+
+
+def test_a_campaign_of_an_older_version_is_gone_on_with_and_not_measured(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(whole, tmp_path / "out")
+    with sqlite3.connect(out / FILE) as edited:
+        edited.execute("DROP TABLE cpu")
+        edited.execute("DELETE FROM meta WHERE name = 'digest'")
+    gone_on_with(out)
+    document = read_result(out / "cost.json")
+    assert [cell["cpu"] for cell in document["cells"].values()] == [None] * len(SEEDS)
+    assert list(document["stacks"].values()) == [None]
+    main(["show", str(out)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert main(["report", str(out)]) == 0 and ">not measured<" in (out / "report.html").read_text()
+    assert "cost of" in told and "core hour" not in told
+
+
+WORKS = """import threading
+import time
+
+
+def work():
+    until_s = time.thread_time() + 0.1
+    while time.thread_time() < until_s:
+        sum(range(1000))
+
+
+def detect(points):
+    worker = threading.Thread(target=work)
+    worker.start()
+    worker.join()
+    return []
+"""
+
+
+@pytest.mark.usefixtures("without_reports")
+def test_what_the_stack_works_counts_for_the_relation_that_it_answers(
+    bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "working_stack.py").write_text(WORKS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    stack = tmp_path / "working.yaml"
+    stack.write_text("callable: working_stack:detect\npoints_frame: base_link\nstateless: true\n")
+    out = carried_out(tmp_path, bags[:1], stacks=[str(stack)], relations=RELATIONS[:1], faults=[])
+    document = read_result(out / "cost.json")
+    [cpu] = (cell["cpu"] for cell in document["cells"].values())
+    assert set(cpu["relations"]) == {RELATIONS[0], CONTROL, SHAM} and document["stacks"] == {str(stack): cpu}
+    answers_s = 0.1 * BUNDLES
+    assert all(row["cpu_s"] > answers_s for row in cpu["relations"].values())
+    assert cpu["shared_s"] > answers_s, "the answers to the source are of no relation"
+
+
+def test_an_item_that_is_gone_on_with_is_not_measured(bags: list[Path], tmp_path: Path) -> None:
+    conducted = planned(tmp_path, bags[:1])
+    item = conducted.plan.cells[0].item(conducted.plan.drives[0])
+    first = perform(item, tmp_path / "scratch")
+    assert first.cpu is not None and first.cpu.seconds > sum(own_s for own_s, _ in first.cpu.relations.values())
+    (tmp_path / "scratch" / item.key / "summary.json").unlink()  # as if killed before its end
+    assert perform(item, tmp_path / "scratch").cpu is None
+    assert perform(item, tmp_path / "scratch").cpu is None, "nor what had ended"
 
 
 def test_the_campaign_sums_up_its_cells(whole: Path) -> None:

@@ -62,7 +62,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "failed": [*failed, {**failed[0], "drive": 2, "trouble": "a disk was full"}],
     }
     sum_up_campaign(out, about, summaries, {"done": 8, "failed": 5, "planned": 3}, why_left="x", interrupted=False)
-    write_campaign_page(out)
+    write_campaign_page(out, {})
     return out
 
 
@@ -187,7 +187,7 @@ def test_what_lies_beside_it_is_linked(campaign: Path, tmp_path: Path) -> None:
     for page in pages:
         (out / page).parent.mkdir(exist_ok=True)
         (out / page).touch()
-    assert main(["report", str(write_campaign_page(out).parent / "cells" / "first-seed0")]) == 0
+    assert main(["report", str(write_campaign_page(out, {}).parent / "cells" / "first-seed0")]) == 0
     assert all(f'href="{page}"' in (out / "report.html").read_text() for page in pages)
     report = (out / "cells" / "first-seed0" / "report.html").read_text()
     assert 'href="review/review.html"' in report and 'href="trend.html"' not in report

@@ -153,7 +153,7 @@ def test_a_campaign_looks_at_the_journals_of_its_items(tmp_path: Path, monkeypat
     conducted = planned(tmp_path, drives(tmp_path, 1, bundles=1), retries=0)
     pool = Killed(conducted.out, lines=4)
     monkeypatch.setattr(conductor, "_merged", lambda *rest, **more: {})
-    monkeypatch.setattr(conductor, "write_campaign_page", lambda out: out)
+    monkeypatch.setattr(conductor, "write_campaign_page", lambda out, cost: out)
     conduct(conducted, lambda: False, start=lambda campaign, out: pool)
     assert list(pool.given.values()) == [5]
 

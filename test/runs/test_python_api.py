@@ -183,7 +183,7 @@ def test_the_command_line_and_python_judge_alike(bag: Path, tmp_path: Path) -> N
     called = mt.replay(bag, file, NOISE, limit=4, seed=3, out=tmp_path / "called")
     lines = [list(read_journal(tmp_path / name / "result.jsonl")) for name in ("typed", "called")]
     assert lines[0] == lines[1] and len(lines[0]) > 12
-    times = {name: called.summary[name] for name in ("latency_ms", "work_s")}
+    times = {name: called.summary[name] for name in ("latency_ms", "work_s", "cpu_s")}
     assert called.summary == {**mt.load(tmp_path / "typed").summary, **times}
 
 

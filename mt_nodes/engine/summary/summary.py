@@ -98,6 +98,7 @@ def summarise(
     *,
     latency_ms: Mapping[str, Any] | None = None,
     work_s: Mapping[str, float] | None = None,
+    cpu_s: Mapping[str, float] | None = None,
     ego_motion: Sequence[str] = (),
     infrastructure: str | None = None,
     interrupted: bool = False,
@@ -113,6 +114,7 @@ def summarise(
     ``infrastructure``, ``isolation`` and ``usage`` tell what went wrong with the run itself, None when nothing did;
     ``clocks`` how far those of other computers are off, by computer. ``safety``: what kept a run off the vehicle.
     ``ego_motion``: where mutations took the ego's motion from. ``work_s``: what each relation's follow-ups took.
+    ``cpu_s``: processor time that went into them, control and sham by their own names.
     ``topics``: what is told of each that an instance beside a live stack is given, its added latency for one.
     ``drive_by_drive``: the lines come so, and no drive twice; then nothing is kept of one that is over.
     Raises InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
@@ -156,6 +158,7 @@ def summarise(
         },
         "latency_ms": dict(latency_ms or {}),
         **({"work_s": dict(work_s)} if work_s else {}),
+        **({"cpu_s": dict(cpu_s)} if cpu_s else {}),
         **({"scores": score_rows} if (score_rows := scores.plain()) else {}),
         **({"unstamped": True} if unstamped.plain else {}),
         **({"explored": found} if (found := explored.plain) else {}),

@@ -19,8 +19,9 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import in_utf8
 from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
 from mt_nodes.data.verdict import Outcome
+from mt_nodes.runs.campaign import cpu_table
 from mt_nodes.runs.campaign.campaign_plan import Cell, Plan
-from mt_nodes.runs.campaign.item import Drive, ItemResult, PartResult
+from mt_nodes.runs.campaign.item import Drive, ItemCpu, ItemResult, PartResult
 
 FILE, SCHEMA = "campaign.sqlite", 2
 #: States of an item; stopped: every relation of its cell was clear before its drive.
@@ -47,8 +48,7 @@ _META: dict[str, Shape] = {
 _TALLY: Shape = {"decided": int, "violated": int}
 _PART: Shape = {
     **{"relation": str, "offered": int, "outcomes": {"*": int}, "frames": int},
-    **dict.fromkeys(("own", "control", "sham"), _TALLY),
-    "work_s?": NUMBER,
+    **{**dict.fromkeys(("own", "control", "sham"), _TALLY), "work_s?": NUMBER},
 }
 _COLUMNS = "place, cell, drive, pairs, state, attempts, key, relations, exit_code, sha256, trouble"
 
@@ -192,11 +192,8 @@ class CampaignStore:
 
     def next(self, count: int, drives: int) -> list[Work]:
         """Return the next items of the first so many drives that are to be done, in plan order."""
-        rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM items WHERE state = ? AND drive < ? ORDER BY place LIMIT ?",
-            (PLANNED, drives, count),
-        )
-        return list(map(_work, rows))
+        query = f"SELECT {_COLUMNS} FROM items WHERE state = ? AND drive < ? ORDER BY place LIMIT ?"
+        return list(map(_work, self._db.execute(query, (PLANNED, drives, count))))
 
     def start(self, work: Work, key: str, relations: Sequence[str]) -> None:
         """Note that an item is being done, for which relations."""
@@ -207,6 +204,7 @@ class CampaignStore:
         parts = ((work.place, p.relation, json.dumps(dataclasses.asdict(p))) for p in result.parts)
         with self._db:
             self._db.executemany("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", parts)
+            cpu_table.put_cpu(self._db, work.place, result.cpu)
             self._update(work, state=DONE, trouble=_trouble(work, *result.deaths), **_ended(result))
 
     def trouble(self, work: Work, why: str, retries: int, result: ItemResult | None = None, retry: bool = True) -> bool:
@@ -232,6 +230,11 @@ class CampaignStore:
         )
         for cell, drive, result in rows:
             yield cell, drive, PartResult.from_plain(self._of_shape(result, _PART, f"part of drive {drive}"))
+
+    def cpu(self) -> list[tuple[str, ItemCpu]]:
+        """Return cell and processor time, in plan order, of the items that are done and were measured."""
+        rows, shape = cpu_table.cpu_of_state(self._db, DONE), cpu_table.CPU_SHAPE
+        return [(cell, ItemCpu.from_plain(self._of_shape(text, shape, f"cpu of {cell}"))) for cell, text in rows]
 
     def ended(self, cell: str) -> list[Work]:
         """Return the items of a cell that are done or have failed, in plan order."""
@@ -267,9 +270,10 @@ class CampaignStore:
     def _digest(self) -> str:
         """Return the SHA-256 of all rows but its own."""
         digest = hashlib.sha256()
-        for table in ("meta WHERE name <> 'digest' ORDER BY name", "drives ORDER BY number", "items ORDER BY place"):
+        meta, parts = "meta WHERE name <> 'digest' ORDER BY name", "parts ORDER BY place, relation"
+        for table in (meta, "drives ORDER BY number", "items ORDER BY place", parts):
             digest.update(repr(self._db.execute(f"SELECT * FROM {table}").fetchall()).encode())
-        digest.update(repr(self._db.execute("SELECT * FROM parts ORDER BY place, relation").fetchall()).encode())
+        digest.update(cpu_table.cpu_bytes(self._db))
         return digest.hexdigest()
 
     def _meta(self, name: str) -> Any:

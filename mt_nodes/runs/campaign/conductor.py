@@ -30,7 +30,7 @@ from mt_nodes.runs.campaign.campaign_store import DONE, FAILED, FILE, PLANNED, R
 from mt_nodes.runs.campaign.campaign_summary import Policy, empty_summary, infos_of, sum_up_campaign, sum_up_cell
 from mt_nodes.runs.campaign.campaign_view import LOCK
 from mt_nodes.runs.campaign.cell_merging import CellPiece, merge
-from mt_nodes.runs.campaign.cost import write_cost
+from mt_nodes.runs.campaign.cost import read_cost, write_cost
 from mt_nodes.runs.campaign.early_stop import SequentialStopper
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.inputs import drives
@@ -154,7 +154,7 @@ def conduct(
                 report = lambda: show(store.standing())  # noqa: E731
                 Leader(store, plan, pool, stops, limits, report, _journalled(out)).lead(interrupted)
         summary = _merged(conducted, store, stops, interrupted=interrupted())
-    write_campaign_page(out)
+    write_campaign_page(out, read_cost(out))
     return summary
 
 
@@ -228,7 +228,7 @@ def _merged(conducted: PlannedCampaign, store: CampaignStore, stops: StoppedRela
         ", with a larger budget of pairs" if conducted.allowed < len(plan.drives) else ""
     )
     summary = sum_up_campaign(out, about, cells, items, why_left=why, interrupted=interrupted, cut=cut.words)
-    write_cost(out, (cell.name for cell in plan.cells), store, out / CELLS)
+    write_cost(out, {cell.name: cell.request.stack for cell in plan.cells}, store, out / CELLS)
     store.sum_up()
     return summary
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.runs.campaign.campaign_store import CampaignStore, CellEffort
+from mt_nodes.runs.campaign.cpu_cost import COST_SHAPE, cpu_cost
+from mt_nodes.runs.campaign.item import ItemCpu
 
 FILE = "cost.json"
 #: Of each cell, beside its journal.
@@ -23,6 +25,7 @@ SHAPE: Shape = {
         "*": {
             **{"pairs": int, "seconds": NUMBER, "pairs_per_worker_hour": _RATE},
             **{"record_bytes_per_pair": _RATE, "evidence_gb_per_1000_violated": _RATE},
+            "cpu?": COST_SHAPE,
             "relations?": {
                 "*": {
                     **{"pairs": int, "violated": int, "evidence_bytes": int, "evidence_gb_per_1000_violated": _RATE},
@@ -30,7 +33,8 @@ SHAPE: Shape = {
                 }
             },
         }
-    }
+    },
+    "stacks?": {"*": COST_SHAPE},
 }
 
 
@@ -83,21 +87,33 @@ class CellCost:
         }
 
 
-def write_cost(out: Path, cells: Iterable[str], store: CampaignStore, directory: Path) -> None:
-    """Write ``cost.json``. ``directory``: of the cells' results. Raises InfrastructureError: it cannot be written."""
+def write_cost(out: Path, stacks: Mapping[str, str], store: CampaignStore, directory: Path) -> None:
+    """Write ``cost.json``. Raises InfrastructureError: it cannot be written.
+
+    ``stacks``: by cell, what it tests. ``directory``: of the cells' results.
+    """
     found = {}
     work_s: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for cell, _, part in store.parts():
         work_s[cell][part.relation] += part.work_s
-    for name in cells:
+    cpu: defaultdict[str, list[ItemCpu]] = defaultdict(list)
+    of_stack: defaultdict[str, list[ItemCpu]] = defaultdict(list)
+    for cell, item_cpu in store.cpu():
+        cpu[cell].append(item_cpu)
+        of_stack[stacks[cell]].append(item_cpu)
+    for name in stacks:
         evidence, records = _sizes(directory / name)
         relations = _by_relation(directory / name, work_s[name])
-        found[name] = CellCost(store.effort(name), evidence, records, relations).as_plain()
-    write_result(out / FILE, {"cells": found})
+        cost = CellCost(store.effort(name), evidence, records, relations).as_plain()
+        found[name] = {**cost, "cpu": cpu_cost(cpu[name])}
+    by_stack = {stack: cpu_cost(of_stack[stack]) for stack in dict.fromkeys(stacks.values())}
+    write_result(out / FILE, {"cells": found, "stacks": by_stack})
 
 
 def read_cost(out: Path) -> dict[str, Any]:
-    """Return ``cost.json``. Raises InfrastructureError: it is damaged, or of another shape."""
+    """Return ``cost.json``, without cells if there is none. Raises InfrastructureError: it is damaged, or another."""
+    if not (out / FILE).is_file():
+        return {"cells": {}}
     data = read_result(out / FILE)
     expect_shape(data, SHAPE, str(out / FILE))
     return data

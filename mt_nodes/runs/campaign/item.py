@@ -119,11 +119,29 @@ class PartResult:
 
 
 @dataclass(frozen=True)
+class ItemCpu:
+    """Processor time of an item that was done in one go.
+
+    ``seconds``: of all that was done, in all its processes. ``relations``: what went into the follow-ups of each and
+    into judging them, in seconds, and their verdicts; control and sham by their own names.
+    """
+
+    seconds: float
+    relations: Mapping[str, tuple[float, int]]
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> ItemCpu:
+        """Read what ``dataclasses.asdict`` made."""
+        return cls(data["seconds"], {name: (cpu_s, pairs) for name, (cpu_s, pairs) in data["relations"].items()})
+
+
+@dataclass(frozen=True)
 class ItemResult:
     """What came of an item.
 
     ``sha256``: of the sorted verdict lines. ``seconds``: that it took, wall time. ``worker``: who did it. ``trouble``:
     infrastructure trouble, empty when there was none. ``deaths``: how the stack died, each time; on a former try, too.
+    ``cpu``: None where it was not measured.
     """
 
     key: str
@@ -134,3 +152,4 @@ class ItemResult:
     worker: str
     trouble: str = ""
     deaths: tuple[str, ...] = ()
+    cpu: ItemCpu | None = None

@@ -7,6 +7,7 @@ import dataclasses
 import fcntl
 import hashlib
 import os
+import resource
 import socket
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.base.jsonl import seal
 from mt_nodes.base.processes import wait_until
 from mt_nodes.base.suite_client import in_suite
+from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
@@ -27,10 +29,11 @@ from mt_nodes.engine.summary.deaths import deaths_in
 from mt_nodes.engine.summary.outcomes import PairTally as ArmTally
 from mt_nodes.engine.summary.verdict_rows import sorted_by_arm, tally
 from mt_nodes.runs.campaign.campaign_plan import relation_files
-from mt_nodes.runs.campaign.item import CampaignItem, ItemResult, ItemTally, PartResult
+from mt_nodes.runs.campaign.item import CampaignItem, ItemCpu, ItemResult, ItemTally, PartResult
 from mt_nodes.runs.replay.execute import execute, in_process_arms
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import load_stack
+from mt_nodes.stacks.stack_process import ended_stacks_cpu_s
 
 #: What an end may take on a busy machine beyond what the suite of a worker that was killed is given for its own.
 LET_GO_S = 120.0
@@ -44,12 +47,14 @@ def perform(item: CampaignItem, scratch: Path) -> ItemResult:
     ``item``: what to do. ``scratch``: holds a results directory for each item, and bags that were fetched.
     Raises KeyboardInterrupt: it was interrupted; it can be gone on with.
     """
-    began_s, out = time.monotonic(), scratch / item.key
+    began_s, cpu_began_s, out = time.monotonic(), _cpu_s(), scratch / item.key
     out.mkdir(parents=True, exist_ok=True)
     work_s: Mapping[str, float] = {}
+    cpu_s: Mapping[str, float] = {}
     with (out / LOCK).open("ab") as held:
         try:
             _take_alone(held, item)
+            in_one_go = not (out / "result.jsonl").exists()
             summary = _carried_out(item, scratch, held.fileno())
         except MtError as error:
             code, trouble = int(error.exit_code), str(error)
@@ -58,10 +63,12 @@ def perform(item: CampaignItem, scratch: Path) -> ItemResult:
                 raise KeyboardInterrupt
             code, trouble = int(summary["exit_code"]), _trouble(summary)
             work_s = summary.get("work_s", work_s)
+            cpu_s = summary.get("cpu_s", cpu_s) if in_one_go else cpu_s
         lines = _lines(out / "result.jsonl")
     parts, sha256 = _part_results(lines, item.relations, work_s)
     took_s, deaths = round(time.monotonic() - began_s, 3), tuple(death["reason"] for death in deaths_in(lines))
-    return ItemResult(item.key, code, parts, sha256, took_s, worker_name(), trouble, deaths)
+    cpu = _item_cpu(lines, cpu_s, _cpu_s() - cpu_began_s) if cpu_s else None
+    return ItemResult(item.key, code, parts, sha256, took_s, worker_name(), trouble, deaths, cpu)
 
 
 def worker_name() -> str:
@@ -130,6 +137,18 @@ def _part_results(
         told, took_s = dict(sorted(outcomes.items())), work_s.get(name, 0.0)
         parts.append(PartResult(name, outcomes.total(), told, own, control, sham, frames, took_s))
     return tuple(parts), hashlib.sha256("\n".join(verdicts).encode()).hexdigest()
+
+
+def _cpu_s() -> float:
+    """Return the processor time of this process and of all below it that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime + ended_stacks_cpu_s()
+
+
+def _item_cpu(lines: Sequence[Mapping[str, Any]], cpu_s: Mapping[str, float], seconds: float) -> ItemCpu:
+    """Return the processor time of an item with the verdicts of its journal."""
+    pairs = Counter(Pair.parse(line["pair"]).relation for line in lines if line["type"] == "verdict")
+    return ItemCpu(round(seconds, 6), {name: (cpu_s.get(name, 0.0), pairs[name]) for name in sorted({*pairs, *cpu_s})})
 
 
 def _plain_tally(found: ArmTally) -> ItemTally:

@@ -152,7 +152,8 @@ def _first_pairs(run: Run, recorder: Recorder, progress: Progress) -> Lockstep:
     """Return what plays the pairs that come before all others; the whole run then finds them judged."""
     first = FirstPairs.of(run.request, remembers=not run.stack.stateless)
     maker = FollowupMaker(run.suite, run.request.seed)
-    return Lockstep(replace(run.settings, schedule=first, source_of_followups=maker), recorder, progress)
+    settings = replace(run.settings, schedule=first, source_of_followups=maker, cpu=recorder.cpu)
+    return Lockstep(settings, recorder, progress)
 
 
 def _tell_unreadable(run: Run, recorder: Recorder, progress: Progress) -> None:
@@ -169,7 +170,7 @@ def in_process_arms(run: Run, ending: ExitStack) -> Arms:
 
 
 def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack) -> Lockstep | Realtime | Exploration:
-    request, settings = run.request, run.settings
+    request, settings = run.request, replace(run.settings, cpu=recorder.cpu)
     if isinstance(run.schedule, ExploredFrames):
         return Exploration(run, recorder, progress)
     if request.pace == "realtime":
