@@ -42,6 +42,8 @@ RETURN_EVERY_S = 60.0
 _RETURNS = threading.Event()
 #: From domain 102 on, discovery ports lie in the range that Linux assigns to any program.
 DOMAINS = range(1, 102)
+#: So often ports of a domain are looked at before it is taken for occupied.
+_LOOKS = 3
 SHARED_MEMORY = Path("/dev/shm")
 
 #: The same settings by their ``mallopt`` numbers (glibc's malloc.h), for a process that already runs.
@@ -190,11 +192,12 @@ def free_domains(count: int, exclude: Collection[int] = ()) -> DomainLease:
     avoid = {*exclude, user_domain(os.environ)}
     directory = own_temporary_directory("mt_nodes")
     locks: dict[int, int] = {}
-    # In random order, so that a run seldom gets the domain that another has just left.
-    for domain in random.SystemRandom().sample(DOMAINS, len(DOMAINS)):
+    # In random order, so that a run seldom gets the domain that another has just left; and more than once, because a
+    # run of another user, whose locks are elsewhere, may just be looking at the ports of one that is free.
+    for domain in random.SystemRandom().sample(DOMAINS, len(DOMAINS)) * _LOOKS:
         if len(locks) == count:
             break
-        lock = None if domain in avoid else _locked(directory / f"domain_{domain}.lock", os.O_CREAT)
+        lock = None if domain in {*avoid, *locks} else _locked(directory / f"domain_{domain}.lock", os.O_CREAT)
         if lock is not None and _ports_are_free(domain):
             locks[domain] = lock
         elif lock is not None:

@@ -192,6 +192,20 @@ def test_concurrent_runs_never_share_a_domain_and_a_killed_one_frees_its_own(
             run.communicate()
 
 
+def test_a_port_that_somebody_looks_at_for_a_moment_is_no_reason_to_find_none(
+    leased: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, asked = environment._ports_are_free, []
+
+    def looked_at_twice(domain: int) -> bool:
+        asked.append(domain)
+        return len(asked) > 2 and free(domain)
+
+    monkeypatch.setattr(environment, "_ports_are_free", looked_at_twice)
+    with environment.free_domains(len(leased)) as lease:
+        assert sorted(lease.domains) == sorted(leased)
+
+
 @pytest.mark.parametrize("text", ["abc", "-1", "233", "4.5", "²"])
 def test_a_domain_that_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="expected a number from 0 to 232"):
