@@ -86,6 +86,7 @@ def test_what_is_done_where_a_core_is_idle_is_interrupted_with_who_waits_for_it(
     code = """
 import os, signal, subprocess, sys, threading, time
 from mt_nodes.runs.vehicle.caps import in_idle_thread
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has everybody below ignore it
 def work():
     try:
         policies = [os.sched_getscheduler(0)]
