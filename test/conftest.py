@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from hypothesis import settings
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from mt_nodes.base import plugins
-from mt_nodes.base.environment import clean_shared_memory, free_domains, ros_environment
+from mt_nodes.base.environment import clean_shared_memory, free_domains, profile_path, ros_environment
 
 # A shared machine may stall for longer than any deadline that would mean something; pytest-timeout bounds each test.
 # Properties of a test that does not say how many examples it needs: twenty times as many in `make test-long`.
@@ -115,10 +116,26 @@ def _own_process_state() -> Iterator[None]:
     os.environ.update({name: value for name, value in environment.items() if name != "PYTEST_CURRENT_TEST"})
 
 
+@pytest.fixture(scope="session")
+def small_segments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The transport that we ship, but with a eighth of its shared memory.
+
+    Each of a thousand participants fills its segment with zeros when it is made: 60 ms of a processor for 64 MiB.
+    """
+    profile, sizes = profile_path().read_text(), {"segment_size": 8 << 20, "maxMessageSize": 4 << 20}
+    for name, size in sizes.items():
+        profile, changes = re.subn(rf"(<{name}>)\d+(</{name}>)", rf"\g<1>{size}\g<2>", profile)
+        assert changes == 1, f"{profile_path()} does not say {name} once"
+    small = tmp_path_factory.mktemp("dds") / "small_segments.xml"
+    small.write_text(profile)
+    return small
+
+
 @pytest.fixture(scope="module")
-def domains() -> Iterator[tuple[int, ...]]:
-    """Three ROS domains of a module's own, the first of them the user's, with the transport that we ship."""
+def domains(small_segments: Path) -> Iterator[tuple[int, ...]]:
+    """Three ROS domains of a module's own, the first of them the user's; messages of up to 4 MiB."""
     with pytest.MonkeyPatch.context() as patch, free_domains(3) as lease:
+        patch.setenv("FASTRTPS_DEFAULT_PROFILES_FILE", str(small_segments))
         for name, value in ros_environment(os.environ, lease.domains[0]).items():
             patch.setenv(name, value)
         yield lease.domains
