@@ -174,9 +174,14 @@ def features_of(text: str, ontology: Ontology) -> Features:
     found |= {f"first:{one.element.name}": 1.0 for one in ahead[:1]}
     found |= {f"place:{one.road.name}": 1.0 for one in nouns.places}
     found |= {f"cue:{cue.behaviour}:{cue.negated}": 1.0 for cue in cues_in(tokens, free, objects, ontology)}
-    for one in read_rule(text, ontology, strict=True).statements[:1]:
+    for one in _read_strictly(text, ontology).statements[:1]:
         found |= {f"{part}:{getattr(one, part)}": 2.0 for part in _PARTS}
     return found
+
+
+@lru_cache(maxsize=8192)
+def _read_strictly(text: str, ontology: Ontology) -> Reading:
+    return read_rule(text, ontology, strict=True)
 
 
 class _Choice:
@@ -184,24 +189,24 @@ class _Choice:
 
     def __init__(self, part: str, examples: Sequence[Example], found: Sequence[Features], ontology: Ontology) -> None:
         from sklearn.feature_extraction import DictVectorizer
-        from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.naive_bayes import ComplementNB
         from sklearn.svm import LinearSVC
 
         self._part = part
-        self._words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=_WORD)
-        self._letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True, min_df=2)
+        self._words = _TermWeights(ngram_range=(1, 2), token_pattern=_WORD)
+        self._letters = _TermWeights(analyzer="char_wb", ngram_range=(3, 5), min_df=2)
         self._features = DictVectorizer()
         phrases = list(_phrases(part, ontology))
         texts = [one.text for one in examples] + [text for text, _ in phrases]
         features = [self._own(one) for one in found]
         features += [_of_phrase(part, name) for _, name in phrases]
-        self._words.fit(texts)
-        self._letters.fit(texts)
-        self._features.fit(features)
         targets = [getattr(one, part) for one in examples] + [name for _, name in phrases]
         weights = [one.weight for one in examples] + [_PHRASE_WEIGHTS[part]] * len(phrases)
-        matrix = self._matrix(texts, features)
+        matrix = _joined(
+            self._words.fit_transform(texts),
+            self._letters.fit_transform(texts),
+            self._features.fit(features).transform(features),
+        )
         bayes = ComplementNB(alpha=_SMOOTHING).fit(matrix, targets, weights)
         svm = LinearSVC(C=_COST, random_state=0).fit(matrix, targets, weights)
         self.names: list[str] = bayes.classes_.tolist()
@@ -221,10 +226,36 @@ class _Choice:
         return {name: value for name, value in features.items() if name.startswith(_FEATURES[self._part])}
 
     def _matrix(self, texts: Sequence[str], features: Sequence[Features]) -> Any:
-        from scipy.sparse import hstack
+        return _joined(self._words.transform(texts), self._letters.transform(texts), self._features.transform(features))
 
-        names = _GRAMMAR_WEIGHT * self._features.transform(features)
-        return hstack([self._words.transform(texts), self._letters.transform(texts), names]).tocsr()
+
+class _TermWeights:
+    """TF-IDF with sublinear TF, as scikit-learn's ``TfidfVectorizer``, which splits what it learns from twice."""
+
+    def __init__(self, **splitting: Any) -> None:
+        from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
+        self._counts, self._weights = (
+            CountVectorizer(dtype=np.float64, **splitting),
+            TfidfTransformer(sublinear_tf=True),
+        )
+
+    def fit_transform(self, texts: Sequence[str]) -> Any:
+        """Learn the terms of texts and return their weights, sparse (texts, terms), as :meth:`transform` does."""
+        counts = self._counts.fit_transform(texts)
+        counts.sort_indices()  # sums come out as those of `transform` do, to the last bit
+        return self._weights.fit(counts).transform(counts)
+
+    def transform(self, texts: Sequence[str]) -> Any:
+        """Return the weights of the learned terms in texts, sparse (texts, terms)."""
+        return self._weights.transform(self._counts.transform(texts))
+
+
+def _joined(words: Any, letters: Any, names: Any) -> Any:
+    """Return sparse matrices with a row for each text side by side."""
+    from scipy.sparse import hstack
+
+    return hstack([words, letters, _GRAMMAR_WEIGHT * names]).tocsr()
 
 
 def _lead(scores: Scores, best: int) -> float:
@@ -244,7 +275,7 @@ def _example(text: str, says: Sequence[str], ontology: Ontology, strict: bool) -
     road, _, element, behaviour = says[0].split()
     if strict:
         return Example(text, road, element, behaviour, weight)
-    finer = [one.behaviour for one in read_rule(text, ontology, strict=True).statements]
+    finer = [one.behaviour for one in _read_strictly(text, ontology).statements]
     finer = [name for name in finer if ontology.behaviours[name].reads_as == behaviour]
     return Example(text, road, element, next(iter(finer), behaviour))
 
