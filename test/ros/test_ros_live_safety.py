@@ -167,10 +167,14 @@ def test_a_live_stack_that_slows_down_is_not_tested_beside(
     assert 5.0 < summary["safety"]["live_stack_before"]["rate_hz"] < 10.0
 
 
+def bundle_of(line: Mapping[str, Any]) -> int:
+    return int(line["pair"].split("/")[1])
+
+
 def test_a_run_that_takes_more_processor_time_than_it_may_tests_nothing_and_is_not_green(
     carry_out: Callable[..., Any], ending: ExitStack, domains: Any
 ) -> None:
-    """The first test begins before anything was taken."""
+    """The first test begins before anything was taken; what is taken is known later, and late on a loaded machine."""
     Live(ending, domains[1])
     told: list[Mapping[str, Any]] = []
 
@@ -180,8 +184,9 @@ def test_a_run_that_takes_more_processor_time_than_it_may_tests_nothing_and_is_n
 
     limits = {"duty_ms_per_s": 1.0}
     lines, summary, _ = carry_out("shadow", events=When(0, lambda: None, noticed), limits=limits, delay_s=LATE_S)
-    tested = [line for line in lines if line["outcome"] not in ("SKIPPED", "SETTLING")]
-    assert len({line["pair"].split("/")[1] for line in tested}) <= 1
+    begun = [line for line in lines if line["outcome"] not in ("SKIPPED", "SETTLING")]
+    skipped = [line for line in lines if line["outcome"] == "SKIPPED" and line["reason"].startswith("over duty")]
+    assert max(map(bundle_of, begun), default=-1) < min(map(bundle_of, skipped)), "nothing is tested once it is known"
     over = Counter(line["reason"] for line in lines if line["outcome"] == "SKIPPED")
     assert over["over duty: limits.duty_ms_per_s is 1"] >= 5
     assert summary["exit_code"] == ExitCode.UNDECIDED, summary["exit_why"]
