@@ -39,6 +39,14 @@ FIRST = (
     *("test_ros_live_safety.py", "test_python_examples.py", "test_campaign_dask.py"),
 )
 
+#: Files of test/ros whose participants have the settings that we ship.
+OF_SHIPPED_TRANSPORT = (
+    "test_environment.py",
+    "test_first_verdict.py",
+    "test_bench_vehicle.py",
+    "test_security_policy.py",
+)
+
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Remove what killed processes left in shared memory: among hundreds of their segments large messages get lost."""
@@ -131,11 +139,19 @@ def small_segments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _transport(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Small segments for whoever takes part in ROS below test/ros, but where the shipped transport is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent.name == "ros" and request.path.name not in OF_SHIPPED_TRANSPORT:
+            patch.setenv("FASTRTPS_DEFAULT_PROFILES_FILE", str(request.getfixturevalue("small_segments")))
+        yield
+
+
 @pytest.fixture(scope="module")
-def domains(small_segments: Path) -> Iterator[tuple[int, ...]]:
-    """Three ROS domains of a module's own, the first of them the user's; messages of up to 4 MiB."""
+def domains(_transport: None) -> Iterator[tuple[int, ...]]:
+    """Three ROS domains of a module's own, the first of them the user's."""
     with pytest.MonkeyPatch.context() as patch, free_domains(3) as lease:
-        patch.setenv("FASTRTPS_DEFAULT_PROFILES_FILE", str(small_segments))
         for name, value in ros_environment(os.environ, lease.domains[0]).items():
             patch.setenv(name, value)
         yield lease.domains

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -107,14 +108,22 @@ class KeptCommands(Commands):
 
 
 class UntilTurn(ProgressEvents):
-    """Stops the run when so many turns are over: control and relation then were tested, however slow the machine."""
+    """Stops the run when so many turns are over, and control and relation were tested so often, however slow it is.
 
-    def __init__(self, turns: int) -> None:
+    On a loaded machine a whole turn may be over budget.
+    """
+
+    def __init__(self, turns: int, tested: int = 0) -> None:
         super().__init__(None)
-        self._turns = turns
+        self._turns, self._least = turns, tested
+        self._tested, self._by_relation = 0, Counter[str]()
 
     def send(self, event: Mapping[str, Any]) -> None:
-        if event.get("segment", 0) >= self._turns:
+        tested = event.get("tested", self._tested)
+        self._by_relation[event.get("relation", "")] += tested - self._tested
+        self._tested = tested
+        often = sum(count >= self._least for name, count in self._by_relation.items() if name)
+        if event.get("segment", 0) >= self._turns and (not self._least or often >= 2):
             KeptCommands.last.stop()
 
 
@@ -141,7 +150,7 @@ def carrying(tmp_path: Path, live_domain: int, monkeypatch: pytest.MonkeyPatch) 
             **config,
         }
         run = LiveRun.create(live_config(given, "test"), str(tmp_path / f"out_{mode}"))
-        summary = live_suite._carry_out(LiveRun.load(run.out), events or UntilTurn(2))
+        summary = live_suite._carry_out(LiveRun.load(run.out), events or UntilTurn(2, tested=3))
         lines = [json.loads(line) for line in (run.out / "result.jsonl").read_text().splitlines()[1:]]
         return lines, summary, run.out
 

@@ -56,11 +56,6 @@ def made_run(path: Path, rows: Iterable[Verdict], *relations: RelationInfo, **tr
     return path
 
 
-def short_drive(path: Path, bundles: int, seed: int = 1) -> Path:
-    write_bundles(path, generate_drive(bundles, seed))
-    return path
-
-
 def sparse_drive(path: Path, bundles: int, seed: int = 1) -> Path:
     """Write one of half as many columns, which takes half the time to judge."""
     write_bundles(path, generate_drive(bundles, seed, replace(hdl_64e(), azimuths=900)))

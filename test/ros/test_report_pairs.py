@@ -22,7 +22,7 @@ from browser import Browser
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
-from made_runs import in_process, short_drive
+from made_runs import in_process, sparse_drive
 from rosbags.highlevel import AnyReader
 
 from mt_nodes.base.jsonl import read_result, seal, write_result
@@ -469,7 +469,7 @@ def test_without_a_script_the_worst_are_there_and_a_phone_shows_all(page: Browse
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with violated pairs of an obstacle detector whose buffer noise fills."""
     base = tmp_path_factory.mktemp("judged")
-    in_process(short_drive(base / "bag", 2), base / "out", "noise_outside_roi_1000", faults=(FAULT,))
+    in_process(sparse_drive(base / "bag", 2), base / "out", "noise_outside_roi_1000", faults=(FAULT,))
     return base / "out"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from browser import Browser
-from made_runs import NOISE, in_process, made_run, short_drive, verdicts
+from made_runs import NOISE, in_process, made_run, sparse_drive, verdicts
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import read_result, write_result
@@ -42,7 +42,7 @@ TELLING = ("VIOLATED", "HOLDS", "violated", "holds", "identity", "points_permute
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with pairs that hold and pairs that do not, and a sample of them."""
     place = tmp_path_factory.mktemp("review")
-    run = in_process(short_drive(place / "drive", 4), place / "run", RELATION, faults=(FAULT,))
+    run = in_process(sparse_drive(place / "drive", 4), place / "run", RELATION, faults=(FAULT,))
     assert main(["review", str(run.out), "--cases", "5", "--page", str(place / "page.html")]) == 0
     return run.out
 

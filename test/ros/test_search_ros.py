@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import short_drive
+from made_runs import sparse_drive
 from ros_support import LIMIT_S, until
 
 from mt_nodes.base.jsonl import read_lines, read_result
@@ -22,7 +22,7 @@ NOISE = "noise_outside_roi_1000"
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return short_drive(tmp_path_factory.mktemp("bag") / "drive", 1)
+    return sparse_drive(tmp_path_factory.mktemp("bag") / "drive", 1)
 
 
 def begun(*words: str, cwd: Path) -> subprocess.Popen[str]:

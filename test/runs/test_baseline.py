@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_arms import BUNDLES, FakeArm, FakeRecorder, Sent, answered, pairs_owed, relation, run, seen, silent, suite
-from made_runs import carry_out, in_process, short_drive
+from made_runs import carry_out, in_process, sparse_drive
 from mutations_for_tests import Echo, Nothing, Shuffle
 from rosbags.highlevel import AnyReader
 
@@ -156,7 +156,7 @@ def written(path: Path, **changes: Any) -> str:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("baseline")
-    bag = short_drive(made / "drive", 3)
+    bag = sparse_drive(made / "drive", 3)
     return in_process(bag, made / "run", written(made / "less.yaml"), **ASKED).out
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_runs import sparse_drive
 
 from mt_nodes.api.demo_drive import demo_drive
 from mt_nodes.base import plugins
@@ -21,8 +22,7 @@ from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.cli import catalogue, demo_command, experiment_command, list_command
 from mt_nodes.cli.main import COMMANDS, GROUPS, HIDDEN, main
-from mt_nodes.data.bags.bundles import BagSource, write_bundles
-from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.data.bags.bundles import BagSource
 
 
 def listed(kind: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -230,7 +230,7 @@ def test_names_of_before_go_on_working(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_bag_is_mutated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_bundles(tmp_path / "drive", generate_drive(2))
+    sparse_drive(tmp_path / "drive", 2)
     words = ["mutate", str(tmp_path / "drive"), "--mutation", "noise_outside_roi", "--set", "points=10"]
     assert main([*words, "--out", str(tmp_path / "noisy")]) == 0
     assert "2 of 2 bundles mutated" in capsys.readouterr().out
@@ -242,7 +242,7 @@ def test_a_bag_is_mutated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_bag_is_mutated_by_a_manipulation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_bundles(tmp_path / "drive", generate_drive(1))
+    sparse_drive(tmp_path / "drive", 1)
     words = ["mutate", str(tmp_path / "drive"), "--mutation"]
     assert main([*words, "stop_sign", "--out", str(tmp_path / "by_name")]) == 0
     assert main([*words, "sign_added", "--set", "kind=stop", "--out", str(tmp_path / "by_kind")]) == 0

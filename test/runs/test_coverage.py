@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import NOISE as BY_HAND
-from made_runs import in_process, made_run, short_drive, verdict
+from made_runs import in_process, made_run, sparse_drive, verdict
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
@@ -132,7 +132,7 @@ def test_runs_add_up_and_a_campaign_is_all_its_cells(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("run")
-    bag = short_drive(place / "drive", 3)
+    bag = sparse_drive(place / "drive", 3)
     return in_process(bag, place / "out", NOISE, FOG, faults=("point_buffer_cap",)).out
 
 
@@ -166,7 +166,7 @@ def test_as_many_obstacles_as_were_demanded_are_placed(run: Path) -> None:
 
 
 def test_added_objects_are_placed_where_the_check_tells_nobody(tmp_path: Path) -> None:
-    bag = short_drive(tmp_path / "drive", 2)
+    bag = sparse_drive(tmp_path / "drive", 2)
     out = in_process(bag, tmp_path / "out", "person_ahead_slows_down", stack="reference_driver").out
     found = coverage([out])
     assert sum(totals.decided for totals in found.weathers.values()) > 0

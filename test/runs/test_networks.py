@@ -36,6 +36,7 @@ from mt_nodes.stacks.networks.picture_form import PictureForm
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.lidar import hdl_64e
 
 SIZE, CLASSES = (128, 96), 3
 #: Boxes in pixels of the input: edges, score, class.
@@ -476,7 +477,7 @@ def test_a_saved_stack_file_is_set_like_the_first(tmp_path: Path) -> None:
 def lamp_drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A drive of enough pictures for a verdict, each of a lamp of a brightness of 200 of 255."""
     path = tmp_path_factory.mktemp("drives") / "drive"
-    bundles = generate_drive(24, seed=3, camera=CameraSensor(width=160, height=120))
+    bundles = generate_drive(24, 3, replace(hdl_64e(), azimuths=300), CameraSensor(width=160, height=120))
     lamp = np.clip(picture(160, 120, (30, 10, 90, 110)), 0, 200)
     write_bundles(path, [replace(b, images=(replace(b.images[0], pixels=lamp),)) for b in bundles])
     return path

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
+from made_runs import sparse_drive
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
-from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.runs.first_look import write_scores
-from mt_nodes.world.scene.drive import generate_drive
 
 #: Two cars. The nearer one is less sure of itself, or gone, in a cloud that noise was added to.
 MODEL = """
@@ -34,9 +33,7 @@ def detect(points):
 
 @pytest.fixture(scope="module")
 def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("street") / "bag"
-    write_bundles(path, generate_drive(6))
-    return path
+    return sparse_drive(tmp_path_factory.mktemp("street") / "bag", 6)
 
 
 @pytest.fixture

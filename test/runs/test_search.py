@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import no_pages, short_drive
+from made_runs import no_pages, sparse_drive
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines, read_result, write_result
@@ -310,7 +310,7 @@ def test_requests_come_back_from_their_record() -> None:
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return short_drive(tmp_path_factory.mktemp("bag") / "drive", 3)
+    return sparse_drive(tmp_path_factory.mktemp("bag") / "drive", 3)
 
 
 @pytest.fixture(autouse=True)

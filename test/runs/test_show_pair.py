@@ -7,10 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
+from made_runs import sparse_drive
 
 from mt_nodes.cli.main import main
-from mt_nodes.data.bags.bundles import write_bundles
-from mt_nodes.world.scene.drive import generate_drive
 
 #: Whoever gets more points than at first sees nothing any more.
 MODEL = """
@@ -27,7 +26,7 @@ LOST = "0/1/noise_outside_roi_1000/0"
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("show_pair")
-    write_bundles(place / "street", generate_drive(2))
+    sparse_drive(place / "street", 2)
     (place / "blinded_by_noise.py").write_text(MODEL)
     stack = {"callable": "blinded_by_noise:detect", "points_frame": "base_link"}
     (place / "stack.yaml").write_text(json.dumps(stack))

@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from made_runs import FOG, NOISE, in_process, made_run, short_drive, verdicts
+from made_runs import FOG, NOISE, in_process, made_run, sparse_drive, verdicts
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import read_result
@@ -142,7 +142,7 @@ def test_report_makes_tables_anew_with_requirements(tmp_path: Path) -> None:
 
 
 def test_a_replay_takes_waivers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bag = short_drive(tmp_path / "drive", 1)
+    bag = sparse_drive(tmp_path / "drive", 1)
     bad = write(tmp_path / "bad.yaml", "- {relation: x}\n")
     words = ["replay", str(bag), "--transport", "inprocess", "--relations", "noise_outside_roi_1000"]
     assert main([*words, "--waivers", str(bad), "--out", str(tmp_path / "no")]) == 2
