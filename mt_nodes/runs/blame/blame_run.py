@@ -70,7 +70,7 @@ class BlameRequest(PlainData):
 class BlameRun(RunDirectory[BlameRequest]):
     """A blame, checked. ``finished``: the pair. ``run``: plays it again, one instance of the stack for each arm."""
 
-    COMMAND, KEY = "mt blame", "directory"
+    COMMAND, KEY, REQUEST = "mt blame", "directory", BlameRequest
 
     finished: RecordedPair
     run: Run | ScenarioRun
@@ -96,11 +96,6 @@ class BlameRun(RunDirectory[BlameRequest]):
                 "stack file with a command or callable, and replay"
             )
         return cls(request, out, finished, run)
-
-    @classmethod
-    def read_request(cls, plain: Mapping[str, Any], out: Path) -> BlameRequest:
-        """Return the request."""
-        return BlameRequest.from_plain(plain)
 
     @classmethod
     def create(cls, request: BlameRequest, out: str | None) -> BlameRun:

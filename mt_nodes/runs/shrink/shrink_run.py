@@ -57,7 +57,7 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
     ``finished``: the pair. ``subject``: what is made small of it; the directory holds the run that plays it, too.
     """
 
-    COMMAND, KEY = "mt shrink", "directory"
+    COMMAND, KEY, REQUEST = "mt shrink", "directory", ShrinkRequest
 
     finished: RecordedPair
     subject: Subject
@@ -71,11 +71,6 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
         finished = RecordedPair.find(Path(request.directory), request.pair)
         refuse(finished)
         return cls(request, out, finished, subject_of(finished, request.transport, request.bag, out))
-
-    @classmethod
-    def read_request(cls, plain: Mapping[str, Any], out: Path) -> ShrinkRequest:
-        """Return the request."""
-        return ShrinkRequest.from_plain(plain)
 
     @classmethod
     def create(cls, request: ShrinkRequest, out: str | None) -> ShrinkRun:
