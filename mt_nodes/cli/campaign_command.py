@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import counted
-from mt_nodes.cli.options import at_least_one
+from mt_nodes.cli.options import at_least_one, put_out
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,10 +62,7 @@ def run(args: argparse.Namespace) -> int:
     interrupted = flag_of_signals()
     with progress(planned.items, hidden=args.json) as show:
         summary = conduct(planned, interrupted.is_set, show)
-    if args.json:
-        print(json.dumps(summary, indent=2))
-    else:
-        print_campaign(summary, planned.out)
+    put_out(args.json, summary, lambda: print_campaign(summary, planned.out))
     if args.failures:
         from mt_nodes.cli.failures_command import store_campaign
 

@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import dataclasses
 import importlib
+import json
 import os
 import typing
 from collections.abc import Callable, Mapping
@@ -262,3 +263,11 @@ def share(text: str) -> float:
     if not 0.0 <= value <= 1.0:
         raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a share from 0 to 1")
     return value
+
+
+def put_out(as_json: bool, plain: Any, show: Callable[[], None]) -> None:
+    """Print a result: plain data as JSON, for programs, or what ``show`` prints of it, for people."""
+    if as_json:
+        print(json.dumps(plain, indent=2))
+    else:
+        show()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.jsonl import read_result
-from mt_nodes.cli.options import at_least_one
+from mt_nodes.cli.options import at_least_one, put_out
 from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
@@ -60,10 +59,7 @@ def run(args: argparse.Namespace) -> int:
         Confirm.parse(args.confirm)
     request = ShrinkRequest(str(args.dir), args.pair, args.transport, args.bag, args.confirm, args.plays, args.minutes)
     result = _execute(ShrinkRun.create(request, args.out))
-    if args.json:
-        print(json.dumps(result, indent=2))
-    else:
-        print_result(result)
+    put_out(args.json, result, lambda: print_result(result))
     return int(result["exit_code"])
 
 
