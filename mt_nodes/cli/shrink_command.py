@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.jsonl import read_result
-from mt_nodes.cli.options import at_least_one, put_out
+from mt_nodes.cli.options import at_least_one, put_out, real_number
 from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ShowPlay = Callable[[int, str], None]
 #: Printed points that the violation needs; shrunk.json has more.
 _MAX_POINTS = 10
+_minutes = real_number("a number of minutes above 0", lambda value: 0.0 < value < math.inf)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -148,13 +149,3 @@ def _how_often(result: dict[str, Any]) -> str:
     if result["deterministic_so_far"]:
         return f"{often}, and no input both failed and held"
     return f"{often}: the stack is not deterministic, so the smallest form may fail only by chance"
-
-
-def _minutes(text: str) -> float:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = math.nan
-    if not 0.0 < minutes < math.inf:
-        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a number of minutes above 0")
-    return minutes
