@@ -15,7 +15,6 @@ from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.data.regions import Region
-from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, start
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.summary.blame_headline import BLAMED, FILE
@@ -86,8 +85,7 @@ class BlameRun(RunDirectory[BlameRequest]):
             raise UsageError(f"--repeats: got {request.repeats}, expected 2 to {MOST_REPEATS}")
         finished = RecordedPair.find(Path(request.directory), request.pair)
         where = f"{finished.directory}: pair '{finished.pair}'"
-        if (outcome := finished.verdict.outcome) is not Outcome.VIOLATED:
-            raise UsageError(f"{where} ended as {outcome.value}, expected a VIOLATED one; pairs.csv lists them")
+        finished.refuse_unless_violated()
         run = _run_of(finished, request, out)
         if run.stack.isolation == "remap" or run.stack.external:
             raise UsageError(
