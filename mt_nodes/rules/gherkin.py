@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.errors import UsageError, needs_extra, suggest
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.relations.facts.condition import refuse_unknown_names
 from mt_nodes.rules.ontology import Ontology
@@ -93,11 +93,9 @@ def read_feature(text: str, name: str, ontology: Ontology) -> tuple[Statement, .
 
 
 def _document(text: str, name: str) -> Mapping[str, Any]:
-    try:
+    with needs_extra("gherkin", f"{name}: reading .feature files needs a library"):
         from gherkin.errors import CompositeParserException, ParserError
         from gherkin.parser import Parser
-    except ImportError as error:
-        raise UsageError(f"{name}: reading .feature files needs `pip install 'mt_nodes[gherkin]'`") from error
     try:
         return cast("Mapping[str, Any]", Parser().parse(text))
     except CompositeParserException as error:
