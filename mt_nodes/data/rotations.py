@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.base.arrays import Floats
 
+_Numbers = npt.NDArray[np.floating[Any]]
 #: Of a rectangle of one metre each way: left ahead, right ahead, right behind, left behind.
 _CORNERS = np.array([(0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)])
 #: Largest deviation of a matrix times its transpose from the unit matrix that needs no orthogonalisation.
@@ -103,7 +106,7 @@ def seen_from(x_m: float, y_m: float, yaw_rad: float, places_m: Floats) -> Float
     return np.column_stack([c * x + s * y, c * y - s * x])
 
 
-def rectangle_corners(center_m: Floats, size_m: Floats, yaw_rad: Floats) -> Floats:
+def rectangle_corners(center_m: _Numbers, size_m: _Numbers, yaw_rad: _Numbers) -> Floats:
     """Return the corners (M, 4, 2) of rectangles, clockwise: centre (M, 2), length and width (M, 2), yaw (M,)."""
     own = _CORNERS * size_m[:, None, :]
     c, s = np.cos(yaw_rad)[:, None], np.sin(yaw_rad)[:, None]
