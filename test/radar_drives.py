@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RETURN
+from mt_nodes.data.cdr.further_messages import RADAR_SCAN, RETURN
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.radar import Radar
 from mt_nodes.world.scene.drive import generate_drive

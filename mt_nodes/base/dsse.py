@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, needs_extra
 from mt_nodes.base.record_shapes import Shape, mismatch
 
 if TYPE_CHECKING:
@@ -153,12 +153,10 @@ def key_id(key: Ed25519PublicKey) -> str:
 
 
 def _key(path: Path, *, private: bool) -> Any:
-    try:
+    with needs_extra("evidence", "signatures need the package cryptography; type"):
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric import ed25519
         from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
-    except ImportError as error:
-        raise UsageError("signatures need the package cryptography; type: pip install 'mt_nodes[evidence]'") from error
     what, hint = ("private", _MAKE_KEY) if private else ("public", _MAKE_PUBLIC)
     try:
         data = path.read_bytes()

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 
@@ -96,6 +97,18 @@ class NoEffect(NotApplicable):
 
     The message stays, and the follow-up says why, if the change reaches another one.
     """
+
+
+@contextmanager
+def needs_extra(name: str, what: str) -> Iterator[None]:
+    """Say what to type where an import of the block fails, for ``what`` needs an extra of the package.
+
+    Raises UsageError.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise UsageError(f"{what}: pip install 'mt_nodes[{name}]' ({error})") from error
 
 
 def headline(error: InfrastructureError) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError, needs_extra
 
 Tensor = npt.NDArray[Any]
 
@@ -151,7 +151,5 @@ def load_network(file: str, kind: str) -> NetworkFile:
 
 
 def _module(name: str, extra: str) -> ModuleType:
-    try:
+    with needs_extra(extra, "such networks need the extra"):
         return importlib.import_module(name)
-    except ImportError as error:
-        raise UsageError(f"{error}; such networks need the extra: pip install 'mt_nodes[{extra}]'") from error

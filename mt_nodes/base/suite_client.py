@@ -13,15 +13,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from io import FileIO
-from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
 from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.process_clock import process_time_s
-from mt_nodes.base.processes import Process, how_it_ended, is_stopped, nobody_left_behind
+from mt_nodes.base.processes import Process, how_it_ended, is_stopped, nobody_left_behind, tail_of
 
-TAIL_LINES = 15
 CHECK_EVERY_S = 0.5
 PIPE_BYTES = 65536
 Summary = dict[str, Any]
@@ -57,7 +55,7 @@ def in_suite(
             raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {so_far}")
         if suite.signals:  # before it knew what to do with a signal
             raise KeyboardInterrupt
-        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {so_far}; {_tail(process.log)}")
+        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {so_far}; {tail_of(process.log)}")
     return read_result(summary_file)
 
 
@@ -159,8 +157,3 @@ def _problem(end: dict[str, Any]) -> BaseException:
         return KeyboardInterrupt()
     kinds: dict[int, type[MtError]] = {ExitCode.USAGE: UsageError, ExitCode.ISOLATION: IsolationError}
     return kinds.get(end["end"], InfrastructureError)(end["error"])
-
-
-def _tail(log: Path) -> str:
-    lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
-    return f"its log {log} ends:\n" + "\n".join(f"    | {line}" for line in lines)

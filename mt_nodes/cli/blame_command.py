@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mt_nodes.cli.options import put_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,10 +47,7 @@ def run(args: argparse.Namespace) -> int:
     request = BlameRequest(str(args.dir), args.pair, args.bag, tuple(args.topics), args.repeats)
     result = _execute(BlameRun.create(request, args.out))
     report = _drawn(args.dir) if "graph" in result and not args.out else None
-    if args.json:
-        print(json.dumps(result, indent=2))
-    else:
-        print_result(result, report)
+    put_out(args.json, result, lambda: print_result(result, report))
     return int(result["exit_code"])
 
 

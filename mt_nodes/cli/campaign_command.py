@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import counted
-from mt_nodes.cli.options import at_least_one
+from mt_nodes.cli.options import at_least_one, put_out, real_number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,6 +25,7 @@ MAX_REASONS = 12
 #: Relations of each cell whose cost is printed; ``cost.json`` has all.
 MAX_COSTS = 5
 COLUMNS = ("cell", "relation", "outcome", "violated", "drives", "stopped")
+_minutes = real_number("a number of minutes from 0 to 1,000,000", lambda value: 0.0 <= value <= 1e6)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,10 +63,7 @@ def run(args: argparse.Namespace) -> int:
     interrupted = flag_of_signals()
     with progress(planned.items, hidden=args.json) as show:
         summary = conduct(planned, interrupted.is_set, show)
-    if args.json:
-        print(json.dumps(summary, indent=2))
-    else:
-        print_campaign(summary, planned.out)
+    put_out(args.json, summary, lambda: print_campaign(summary, planned.out))
     if args.failures:
         from mt_nodes.cli.failures_command import store_campaign
 
@@ -234,14 +231,3 @@ def progress_text(watched: WatchedCampaign) -> RenderableType:
         when = "ended" if watched.finished else "running; last summary"
         lines.append(f"{when} with exit code {summary['exit_code']}: {summary['exit_why']}")
     return Text("\n".join(lines))
-
-
-def _minutes(text: str) -> float:
-    """Read a number of minutes, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a number of minutes from 0 to 1,000,000")
-    return value

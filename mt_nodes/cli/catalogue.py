@@ -183,16 +183,20 @@ def _experiment_row(name: str) -> Row:
 
 
 def _brief_experiment(name: str) -> Row:
-    from mt_nodes.cli.experiment_command import VERBS
+    from mt_nodes.cli.verbs import VERBS
 
     shipped = resources.shipped("experiments") if name == "noise-outside-roi" else {}
-    return {"name": name, "summary": VERBS[name][1], "configs": {one: _comment(path) for one, path in shipped.items()}}
+    return {
+        "name": name,
+        "summary": VERBS["experiment"][name][1],
+        "configs": {one: _comment(path) for one, path in shipped.items()},
+    }
 
 
 def _experiments() -> Iterable[str]:
-    from mt_nodes.cli.experiment_command import VERBS
+    from mt_nodes.cli.verbs import VERBS
 
-    return VERBS
+    return VERBS["experiment"]
 
 
 def _noise_details() -> Row:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.cli.options import put_out
 
 if TYPE_CHECKING:
     from mt_nodes.engine.waivers import Waiver
@@ -58,10 +58,7 @@ def _compare_two(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> 
 
     before, after = args.dirs
     found = compare(ComparedRun.load(before), ComparedRun.load(after, waivers))
-    if args.json:
-        print(json.dumps(found, indent=2))
-    else:
-        _print(found)
+    put_out(args.json, found, lambda: _print(found))
     return int(found["exit_code"])
 
 
@@ -76,10 +73,7 @@ def _trend(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
         from mt_nodes.report.trend.page import write_page
 
         write_page(args.html, found)
-    if args.json:
-        print(json.dumps(found, indent=2))
-    else:
-        _print_trend(found, args.html)
+    put_out(args.json, found, lambda: _print_trend(found, args.html))
     return int(found["exit_code"])
 
 

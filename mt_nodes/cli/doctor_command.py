@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.wording import counted
+from mt_nodes.cli.options import put_out
 
 if TYPE_CHECKING:
     from mt_nodes.runs.doctor import Finding
@@ -81,10 +81,7 @@ def run(args: argparse.Namespace) -> int:
         findings += _first_look(args)
     if args.vehicle:
         findings += _vehicle(args)
-    if args.json:
-        print(json.dumps([dataclasses.asdict(f) for f in findings], indent=2))
-    else:
-        print_findings(findings)
+    put_out(args.json, [dataclasses.asdict(f) for f in findings], lambda: print_findings(findings))
     return int(ExitCode.INFRASTRUCTURE if worst(findings) == "error" else ExitCode.PASS)
 
 

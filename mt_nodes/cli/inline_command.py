@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.processes import flag_of_signals
 from mt_nodes.base.wording import counted
+from mt_nodes.cli.options import put_out
 from mt_nodes.runs.vehicle.interlock import cause
 
 if TYPE_CHECKING:
@@ -55,10 +56,7 @@ def run(args: argparse.Namespace) -> int:
     until_s = time.monotonic() + args.duration if args.duration else float("inf")
     relay = StandingIn(config, out, args.arm, _StateLine(on_stderr=args.json).show)
     summary = relay.run(lambda: ended.is_set() or time.monotonic() > until_s)
-    if args.json:
-        print(json.dumps(summary, indent=2))
-    else:
-        _print(summary, out)
+    put_out(args.json, summary, lambda: _print(summary, out))
     if args.arm and not any(counts["replaced"] for counts in summary["topics"].values()):
         print("mt inline: changes were allowed by --arm, and no message was replaced", file=sys.stderr)
         return int(ExitCode.UNDECIDED)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, UsageError, suggest
-from mt_nodes.cli.options import add_results, settings
+from mt_nodes.cli.options import add_results, put_out, settings
 
 #: verb -> its words, and what it does
 VERBS = {
@@ -87,10 +87,7 @@ def _run_live(args: argparse.Namespace) -> int:
         afterwards = f"`mt report {run.out}` makes its report"
         suite = suite_process(run.out, os.environ, LIVE_SUITE)
         summary = in_suite(suite, suite_stop_s(run.stack), progress.show, afterwards)
-    if args.json:
-        print(json.dumps(summary, indent=2))
-    else:
-        print_summary(summary, run.out)
+    put_out(args.json, summary, lambda: print_summary(summary, run.out))
     return int(summary["exit_code"])
 
 

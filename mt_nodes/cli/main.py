@@ -21,8 +21,9 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode, MtError, UsageError, suggest
 from mt_nodes.base.garbage import spare_modules
 from mt_nodes.cli import completion
-from mt_nodes.cli.options import add_common
+from mt_nodes.cli.options import add_common, add_verbs, run_verb
 from mt_nodes.cli.supervision import refuse_exit, stdout_is_closed, supervised
+from mt_nodes.cli.verbs import VERBS
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -56,7 +57,7 @@ def _hint(word: str, known: Iterable[str], kind: str) -> str:
     return suggest(word, known, " ").rstrip("; ")
 
 
-#: group -> command -> summary; its module in mt_nodes.cli has ``add_arguments(parser)`` and ``run(args) -> int``
+#: group -> command -> summary; one without verbs has a module with ``add_arguments(parser)`` and ``run(args) -> int``
 GROUPS = {
     "run": {
         "demo": "test an honest and a faulty stack on a generated drive",
@@ -140,6 +141,8 @@ def _run(argv: Sequence[str]) -> int:
                 importlib.import_module("mt_nodes.engine.provenance").trust_all()
             for directory in args.plugins:
                 plugins.add_directory(directory)
+            if args.command in VERBS:
+                return run_verb(args, VERBS[args.command])
             command = importlib.import_module(f"mt_nodes.cli.{args.command}_command")
             return int(command.run(args))
     except MtError as error:
@@ -223,7 +226,10 @@ def _parser(words: Sequence[str]) -> tuple[CommandParser, CommandParser | None]:
             command = sub
             # Only the command that runs declares its arguments: the others cost no time.
             add_common(sub)
-            importlib.import_module(f"mt_nodes.cli.{name}_command").add_arguments(sub)
+            if name in VERBS:
+                add_verbs(sub, VERBS[name], "NAME" if name == "experiment" else "VERB")
+            else:
+                importlib.import_module(f"mt_nodes.cli.{name}_command").add_arguments(sub)
     return parser, command
 
 
@@ -241,8 +247,7 @@ def _verb_first(words: Sequence[str]) -> list[str]:
     if command == "replay" and others[:1] == ["failures"] and others[1:2] and others[1] in FAILURES_VERBS:
         return ["failures", *others[1:]]
     if command in ("experiment", "models", "rules"):
-        verbs = importlib.import_module(f"mt_nodes.cli.{command}_command").VERBS
-        first = next((at for at, word in enumerate(others) if word in verbs), 0)
+        first = next((at for at, word in enumerate(others) if word in VERBS[command]), 0)
         others = [*others[first : first + 1], *others[:first], *others[first + 1 :]]
     return [command, *others] if words else []
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.cli.options import add_fields, add_results, request_of, resumed_directory
+from mt_nodes.cli.options import add_fields, add_results, put_out, request_of, resumed_directory
 from mt_nodes.runs.moral.moral_request import MoralRequest
 
 if TYPE_CHECKING:
@@ -48,10 +47,7 @@ def execute_campaign(run: MoralRun, *, as_json: bool = False) -> int:
     with _progress(run.stack.name, hidden=as_json) as show:
         _drive(run, show)
     summary = remake(run.out)
-    if as_json:
-        print(json.dumps(summary, indent=2))
-    else:
-        print_campaign(run.out, summary)
+    put_out(as_json, summary, lambda: print_campaign(run.out, summary))
     return int(summary["exit_code"])
 
 

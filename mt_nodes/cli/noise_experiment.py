@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.cli.arguments import role_topics
-from mt_nodes.cli.options import add_fields, add_results, at_least_one, request_of
+from mt_nodes.cli.options import add_fields, add_results, at_least_one, put_out, request_of
 from mt_nodes.engine.plan import ReplayRequest
 
 POINTS, PAIRS, CONFIG = (10, 100, 1000), 1000, "default"
@@ -72,10 +71,7 @@ def run_noise_outside_roi(args: argparse.Namespace) -> int:
     table = tabulate(experiment, summary)
     write_experiment(out, table)
     figures = write_figure(table["rows"], out)
-    if args.json:
-        print(json.dumps(table, indent=2))
-    else:
-        _print(table, summary, out, (out / FILE, *figures))
+    put_out(args.json, table, lambda: _print(table, summary, out, (out / FILE, *figures)))
     return int(summary["exit_code"])
 
 

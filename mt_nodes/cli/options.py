@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import dataclasses
 import importlib
+import json
 import os
 import typing
 from collections.abc import Callable, Mapping
@@ -253,12 +254,24 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
-def share(text: str) -> float:
-    """Read a share from 0 to 1, for argparse."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
-        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a share from 0 to 1")
-    return value
+def real_number(expected: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+    """Return what reads a number, for argparse; ``expected`` says which ones fit."""
+
+    def read(text: str) -> float:
+        with contextlib.suppress(ValueError):
+            if fits(value := float(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected {expected}")
+
+    return read
+
+
+share = real_number("a share from 0 to 1", lambda value: 0.0 <= value <= 1.0)
+
+
+def put_out(as_json: bool, plain: Any, show: Callable[[], None]) -> None:
+    """Print a result: plain data as JSON, for programs, or what ``show`` prints of it, for people."""
+    if as_json:
+        print(json.dumps(plain, indent=2))
+    else:
+        show()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.arguments import role_topics
-from mt_nodes.cli.options import add_fields, add_results, help_of, request_of, resumed_directory
+from mt_nodes.cli.options import add_fields, add_results, help_of, put_out, request_of, resumed_directory
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign.search.search_request import SearchRequest
 
@@ -47,10 +46,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         search = SearchRun.create(_request(args), args.out)
     summary = execute_search(search)
-    if args.json:
-        print(json.dumps(summary, indent=2))
-    else:
-        print_summary(summary, search.out)
+    put_out(args.json, summary, lambda: print_summary(summary, search.out))
     return int(summary["exit_code"])
 
 

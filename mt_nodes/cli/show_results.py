@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import read_result
+from mt_nodes.cli.options import put_out
 from mt_nodes.engine.results_dirs import results_of
 
 Summary = dict[str, Any]
@@ -41,10 +41,7 @@ def show_results(directory: Path, *, as_json: bool) -> int:
             raise UsageError(f"mt show --json: {path} is not there yet: the run has not ended; `mt watch {directory}`")
         return _show_progress(directory)
     summary = _read(directory, path, show)
-    if as_json:
-        print(json.dumps(summary, indent=2))
-    else:
-        show(directory, summary)
+    put_out(as_json, summary, lambda: show(directory, summary))
     return 0
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.jsonl import read_result
-from mt_nodes.cli.options import at_least_one
+from mt_nodes.cli.options import at_least_one, put_out, real_number
 from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 ShowPlay = Callable[[int, str], None]
 #: Printed points that the violation needs; shrunk.json has more.
 _MAX_POINTS = 10
+_minutes = real_number("a number of minutes above 0", lambda value: 0.0 < value < math.inf)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,10 +60,7 @@ def run(args: argparse.Namespace) -> int:
         Confirm.parse(args.confirm)
     request = ShrinkRequest(str(args.dir), args.pair, args.transport, args.bag, args.confirm, args.plays, args.minutes)
     result = _execute(ShrinkRun.create(request, args.out))
-    if args.json:
-        print(json.dumps(result, indent=2))
-    else:
-        print_result(result)
+    put_out(args.json, result, lambda: print_result(result))
     return int(result["exit_code"])
 
 
@@ -152,13 +149,3 @@ def _how_often(result: dict[str, Any]) -> str:
     if result["deterministic_so_far"]:
         return f"{often}, and no input both failed and held"
     return f"{often}: the stack is not deterministic, so the smallest form may fail only by chance"
-
-
-def _minutes(text: str) -> float:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = math.nan
-    if not 0.0 < minutes < math.inf:
-        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a number of minutes above 0")
-    return minutes

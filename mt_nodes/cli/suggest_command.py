@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import shlex
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.wording import counted, first_sentence
 from mt_nodes.cli.arguments import role_topics
-from mt_nodes.cli.options import add_fields, at_least_one, request_of, settings
+from mt_nodes.cli.options import add_fields, at_least_one, put_out, request_of, settings
 from mt_nodes.data.datasets.dataset_name import RECORDING_HELP
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.default_relations import RELATION_WORDS
@@ -81,10 +80,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out and suggestion.relations:
         command = shlex.join(("mt", "suggest", args.bag, "--stack", args.stack))
         args.out.write_text(suggestion.as_yaml(command), encoding="utf-8")
-    if args.json:
-        print(json.dumps(suggestion.as_plain(), indent=2))
-    else:
-        _print(suggestion, trials.about, args)
+    put_out(args.json, suggestion.as_plain(), lambda: _print(suggestion, trials.about, args))
     return int(ExitCode.PASS if suggestion.relations else ExitCode.UNDECIDED)
 
 

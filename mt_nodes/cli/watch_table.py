@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.cli.options import put_out
 
 if TYPE_CHECKING:
     from mt_nodes.runs.watch.watch_request import WatchRequest
@@ -35,10 +35,7 @@ def watch_run(request: WatchRequest, out: str | None, as_json: bool) -> int:
     suite = suite_process(run.out, os.environ, WATCH_SUITE)
     summary = in_suite(suite, _STOP_S, _Progress().show, f"`mt report {run.out}` sums it up")
     write_watch_page(run.out)
-    if as_json:
-        print(json.dumps(summary, indent=2))
-    else:
-        print_watched(summary, run.out)
+    put_out(as_json, summary, lambda: print_watched(summary, run.out))
     return int(summary["exit_code"])
 
 

@@ -13,6 +13,7 @@ import shapely
 from mt_nodes.base.arrays import Floats
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.data.outputs import Detections
+from mt_nodes.data.rotations import rectangle_corners
 from mt_nodes.data.transforms import Matrix, move
 
 Rows = npt.NDArray[np.intp]
@@ -69,12 +70,8 @@ class Association:
 
 def footprints(detections: Detections) -> Polygons:
     """Return the oriented boxes on the ground as shapely polygons (M,); a box without size has no area."""
-    signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]]) / 2
-    corners = signs[None] * detections.size_m[:, None, :2]
-    cos, sin = np.cos(detections.yaw_rad)[:, None], np.sin(detections.yaw_rad)[:, None]
-    x = cos * corners[..., 0] - sin * corners[..., 1] + detections.center_m[:, None, 0]
-    y = sin * corners[..., 0] + cos * corners[..., 1] + detections.center_m[:, None, 1]
-    polygons: Polygons = shapely.polygons(np.stack([x, y], axis=-1))
+    corners = rectangle_corners(detections.center_m[:, :2], detections.size_m[:, :2], detections.yaw_rad)
+    polygons: Polygons = shapely.polygons(corners[:, [0, 3, 2, 1]])
     return polygons
 
 

@@ -43,7 +43,7 @@ class Radar(Cloud):
     Doppler speeds are range rates, positive for what goes away, relative to the moving sensor, as of Continental's
     ARS 400 series (nuScenes), ZF's FRGen21 (View-of-Delft) and most drivers (assumed of those that do not say).
     ``type``: message type on the wire. ``points`` of a ``RadarScan`` have its five fields and no x, y, z; those of
-    ``RadarTracks`` have the columns of :data:`mt_nodes.data.cdr.radar_messages.TRACK`.
+    ``RadarTracks`` have the columns of :data:`mt_nodes.data.cdr.further_messages.TRACK`.
     """
 
     type: str = "sensor_msgs/msg/PointCloud2"

@@ -174,6 +174,15 @@ def load_region(value: Any, where: str = "region") -> Region:
     return _from_mapping(read_mapping(path), str(path), path.stem, Path(path).parent)
 
 
+class RegionGiven:
+    """A frozen dataclass whose parameter ``region`` is whatever :func:`load_region` takes."""
+
+    region: Region
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "region", load_region(self.region))
+
+
 def load_optional_region(value: Any, where: str = "region") -> Region | None:
     """Make a region; None from None."""
     return None if value is None else load_region(value, where)

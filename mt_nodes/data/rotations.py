@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.base.arrays import Floats
 
+_Numbers = npt.NDArray[np.floating[Any]]
+#: Of a rectangle of one metre each way: left ahead, right ahead, right behind, left behind.
+_CORNERS = np.array([(0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)])
 #: Largest deviation of a matrix times its transpose from the unit matrix that needs no orthogonalisation.
 _ORTHOGONAL = 1e-12
 
@@ -99,3 +104,11 @@ def seen_from(x_m: float, y_m: float, yaw_rad: float, places_m: Floats) -> Float
     c, s = np.cos(yaw_rad), np.sin(yaw_rad)
     x, y = places_m[:, 0] - x_m, places_m[:, 1] - y_m
     return np.column_stack([c * x + s * y, c * y - s * x])
+
+
+def rectangle_corners(center_m: _Numbers, size_m: _Numbers, yaw_rad: _Numbers) -> Floats:
+    """Return the corners (M, 4, 2) of rectangles, clockwise: centre (M, 2), length and width (M, 2), yaw (M,)."""
+    own = _CORNERS * size_m[:, None, :]
+    c, s = np.cos(yaw_rad)[:, None], np.sin(yaw_rad)[:, None]
+    turned = np.stack([c * own[..., 0] - s * own[..., 1], s * own[..., 0] + c * own[..., 1]], axis=-1)
+    return np.asarray(turned + center_m[:, None, :])

@@ -17,7 +17,7 @@ from mt_nodes.base import plugins, resources
 from mt_nodes.base.directories import cache_dir, unused, write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.datasets.dataset_name import exists, located
-from mt_nodes.data.verdict import Pair, Verdict
+from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.case_plan import FILE
 from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.journal import read_journal
@@ -62,6 +62,12 @@ class RecordedPair:
         return dataclasses.replace(
             finished, sha256=sha256, baseline_sha256=combined_sha256([str(m["sha256"]) for m in milder if m])
         )
+
+    def refuse_unless_violated(self) -> None:
+        """Refuse a pair that fails nothing. Raises UsageError: it was not violated."""
+        if (outcome := self.verdict.outcome) is not Outcome.VIOLATED:
+            got = f"{self.directory}: pair '{self.pair}' ended as {outcome.value}"
+            raise UsageError(f"{got}, expected a VIOLATED one; pairs.csv lists them")
 
     @property
     def live(self) -> bool:

@@ -13,12 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import rclpy
-from rclpy.context import Context
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
@@ -31,7 +28,7 @@ from mt_nodes.nodes.introduction import Introduction
 from mt_nodes.nodes.leak_watch import GraphSnapshot, Suspicion, pause_s
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.node_main import quick_executor
-from mt_nodes.nodes.spinning_context import plain_node
+from mt_nodes.nodes.spinning_context import lone_node, plain_node
 from mt_nodes.runs.vehicle.boxed_stack import NODE, BoxedStack, Passing
 from mt_nodes.runs.vehicle.leaks import LeakQuery, leaks_in_arm
 from mt_nodes.runs.vehicle.pipe import Pipe
@@ -146,34 +143,28 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: Flag) -> None:
-    context = Context()
-    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
-    node, executor = plain_node(NODE, context=context), quick_executor(context)
-    executor.add_node(node)
-    inside = Inside(node, boxed, pipe)
-    threading.Thread(target=_take, args=(pipe, inside, len(boxed.inputs), ended), name="pipe", daemon=True).start()
-    child = Child(boxed.process)
-    look_s, ready = 0.0, False
-    try:
-        while not ended.is_set():
-            executor.spin_once(timeout_sec=_SOON_S)
-            child.check()
-            if process_time_s() < look_s:
-                continue
-            began_s = time.thread_time()
-            inside.refuse_leaks()
-            if not ready and not inside.lacking() and inside.known():
-                ready = True
-                pipe.report({"ready": True})
-            look_s = process_time_s() + (pause_s(time.thread_time() - began_s) if ready else 0.0)
-    except InfrastructureError:
-        if not ended.is_set():  # whoever ended this ended the stack, or the other side, too
-            raise
-    finally:
-        child.stop(boxed.stop_timeout_s)
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown(context=context)
+    with lone_node(NODE, plain_node, quick_executor) as (node, executor):
+        inside = Inside(node, boxed, pipe)
+        threading.Thread(target=_take, args=(pipe, inside, len(boxed.inputs), ended), name="pipe", daemon=True).start()
+        child = Child(boxed.process)
+        look_s, ready = 0.0, False
+        try:
+            while not ended.is_set():
+                executor.spin_once(timeout_sec=_SOON_S)
+                child.check()
+                if process_time_s() < look_s:
+                    continue
+                began_s = time.thread_time()
+                inside.refuse_leaks()
+                if not ready and not inside.lacking() and inside.known():
+                    ready = True
+                    pipe.report({"ready": True})
+                look_s = process_time_s() + (pause_s(time.thread_time() - began_s) if ready else 0.0)
+        except InfrastructureError:
+            if not ended.is_set():  # whoever ended this ended the stack, or the other side, too
+                raise
+        finally:
+            child.stop(boxed.stop_timeout_s)
 
 
 def _take(pipe: Pipe, inside: Inside, topics: int, ended: Flag) -> None:

@@ -12,10 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-import rclpy
-from rclpy.context import Context
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.errors import InfrastructureError, IsolationError, MtError, UsageError
@@ -24,7 +21,7 @@ from mt_nodes.nodes import qos
 from mt_nodes.nodes.box_inside import profile_of
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.node_main import quick_executor
-from mt_nodes.nodes.spinning_context import plain_node
+from mt_nodes.nodes.spinning_context import lone_node, plain_node
 from mt_nodes.runs.vehicle.box_report import boxed as in_box
 from mt_nodes.runs.vehicle.box_report import read_report
 from mt_nodes.runs.vehicle.boxed_stack import NODE, BoxedStack
@@ -66,28 +63,22 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _carry_out(boxed: BoxedStack, spec: Path, ended: Flag) -> None:
-    context = Context()
-    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
-    node, executor = plain_node(NODE, context=context), quick_executor(context)
-    executor.add_node(node)
-    ours, theirs = socket.socketpair()
-    pipe, report = Pipe(ours), spec.with_name(f"{spec.stem}_{REPORT}")
-    inner = (sys.executable, "-m", "mt_nodes.nodes.box_inside", "--spec", str(spec), "--pipe", str(theirs.fileno()))
-    argv = in_box(boxed.box, inner, report, (theirs.fileno(),))
-    box = subprocess.Popen(argv, env=ros_environment(os.environ, boxed.domain), pass_fds=(theirs.fileno(),))
-    theirs.close()
-    wrong: list[MtError] = []
-    threading.Thread(target=_hear, args=(pipe, node, boxed, ended, wrong), name="pipe", daemon=True).start()
-    try:
-        while not ended.is_set():
-            executor.spin_once(timeout_sec=0.2)
-    finally:
-        box.send_signal(signal.SIGINT)
-        pipe.close()
-        box.wait()
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown(context=context)
+    with lone_node(NODE, plain_node, quick_executor) as (node, executor):
+        ours, theirs = socket.socketpair()
+        pipe, report = Pipe(ours), spec.with_name(f"{spec.stem}_{REPORT}")
+        inner = (sys.executable, "-m", "mt_nodes.nodes.box_inside", "--spec", str(spec), "--pipe", str(theirs.fileno()))
+        argv = in_box(boxed.box, inner, report, (theirs.fileno(),))
+        box = subprocess.Popen(argv, env=ros_environment(os.environ, boxed.domain), pass_fds=(theirs.fileno(),))
+        theirs.close()
+        wrong: list[MtError] = []
+        threading.Thread(target=_hear, args=(pipe, node, boxed, ended, wrong), name="pipe", daemon=True).start()
+        try:
+            while not ended.is_set():
+                executor.spin_once(timeout_sec=0.2)
+        finally:
+            box.send_signal(signal.SIGINT)
+            pipe.close()
+            box.wait()
     _leave_as(box.returncode, report)
     if wrong:
         raise wrong[0]

@@ -11,12 +11,8 @@ import argparse
 import gc
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
-
-import rclpy
-from rclpy.context import Context
-from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import MtError, NotApplicable, PluginError
@@ -30,7 +26,7 @@ from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.nodes.frame_taps import FrameTaps
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.node_main import quick_executor
-from mt_nodes.nodes.spinning_context import quiet_node
+from mt_nodes.nodes.spinning_context import lone_node, quiet_node
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.relations.relation import load_relation, refuse_baseline
 from mt_nodes.runs.vehicle.caps import capped
@@ -124,31 +120,22 @@ def _carry_out(given: argparse.Namespace, ended: Flag) -> None:
     config = load_inline_config(given.config)
     for directory in config.plugins:
         plugins.add_directory(Path(directory))
-    context = Context()
-    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
-    node, executor, ledger = quiet_node(NODE, context=context), quick_executor(context), LineFile(given.out / LEDGER)
-    offers = Offers(given.offers)
-    ending = ExitStack()
-    held = ending.enter_context(capped(config.caps))
-    ledger.append({"type": "caps", "how": dict(held.how), "lacking": dict(held.lacking)})
-    frames = FrameTaps(node, load_transforms(Path(config.transforms)) if config.transforms else TransformTree())
-    mutator = InlineMutator(config, frames, offers, ledger)
-    inputs = LiveInputs(node, [row.raw for row in config.topics], round(config.sync_s * 1e9), mutator.received)
-    node.create_timer(_LOOK_EVERY_S, inputs.look)
-    executor.add_node(node)
-    gc.freeze()
-    try:
+    with (
+        lone_node(NODE, quiet_node, quick_executor) as (node, executor),
+        capped(config.caps) as held,
+        closing(LineFile(given.out / LEDGER)) as ledger,
+        closing(Offers(given.offers)) as offers,
+    ):
+        ledger.append({"type": "caps", "how": dict(held.how), "lacking": dict(held.lacking)})
+        frames = FrameTaps(node, load_transforms(Path(config.transforms)) if config.transforms else TransformTree())
+        mutator = InlineMutator(config, frames, offers, ledger)
+        inputs = LiveInputs(node, [row.raw for row in config.topics], round(config.sync_s * 1e9), mutator.received)
+        node.create_timer(_LOOK_EVERY_S, inputs.look)
+        gc.freeze()
         while not ended.is_set() and mutator.failure is None:
             executor.spin_once(timeout_sec=0.2)
         if mutator.failure is not None:
             raise mutator.failure
-    finally:
-        offers.close()
-        ledger.close()
-        ending.close()
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown(context=context)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from rclpy.subscription import Subscription
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.further_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.radar_codec import radar_from_msg
-from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wire

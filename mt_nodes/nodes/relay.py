@@ -19,11 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import rclpy
-from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from mt_nodes.base.errors import IsolationError, MtError
@@ -31,7 +28,7 @@ from mt_nodes.base.processes import Flag, flag_of_signals
 from mt_nodes.data.cdr import codec
 from mt_nodes.nodes.relay_signals import UNNAMED, Permits, gid_of, other_publishers
 from mt_nodes.nodes.relay_topic import RelayTopic, published_ns
-from mt_nodes.nodes.spinning_context import quiet_node
+from mt_nodes.nodes.spinning_context import lone_node, quiet_node
 from mt_nodes.runs.vehicle.baton import Baton, Phase
 from mt_nodes.runs.vehicle.events import EventWriter
 from mt_nodes.runs.vehicle.inline import InlineConfig, load_inline_config
@@ -257,29 +254,22 @@ def _carry_out(given: argparse.Namespace, ended: Flag, events: EventWriter) -> N
     config = load_inline_config(given.config)
     sizes = (len(config.topics), config.depth)
     baton = Baton.create(*sizes) if given.baton is None else Baton(given.baton, *sizes)
-    context = Context()
-    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
     run = zlib.crc32(os.fsencode(given.offers.resolve()))
-    node = quiet_node(f"{NODE}_{run:08x}_{given.number}", context=context)
-    relay = Relay(node, config, given.armed, given.offers, baton, given.number, standing_by=given.after is not None)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-    if given.after is not None:
-        sentry = Sentry(given.after, baton, config.frozen_s, relay.is_behind)
-        threading.Thread(target=_stand_by, args=(sentry, relay, ended), name="sentry", daemon=True).start()
-    gc.freeze()
-    try:
-        _spin(executor, relay, ended, events)
-        _say_that_it_ends(baton)
-    except MtError:
-        _say_that_it_ends(baton)
-        raise
-    finally:
-        relay.close()
-        events.tell(relay.status)
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown(context=context)
+    with lone_node(f"{NODE}_{run:08x}_{given.number}", quiet_node) as (node, executor):
+        relay = Relay(node, config, given.armed, given.offers, baton, given.number, standing_by=given.after is not None)
+        if given.after is not None:
+            sentry = Sentry(given.after, baton, config.frozen_s, relay.is_behind)
+            threading.Thread(target=_stand_by, args=(sentry, relay, ended), name="sentry", daemon=True).start()
+        gc.freeze()
+        try:
+            _spin(executor, relay, ended, events)
+            _say_that_it_ends(baton)
+        except MtError:
+            _say_that_it_ends(baton)
+            raise
+        finally:
+            relay.close()
+            events.tell(relay.status)
 
 
 def _spin(executor: SingleThreadedExecutor, relay: Relay, ended: Flag, events: EventWriter) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import rclpy
@@ -73,6 +73,23 @@ class SpinningContext:
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
             traceback.print_exc()
             self.failure = f"the ROS thread of domain {self.domain} ended: {type(error).__name__}: {error}"
+
+
+@contextmanager
+def lone_node(
+    name: str, make: Callable[..., Node], executor: Callable[..., Any] = SingleThreadedExecutor
+) -> Iterator[tuple[Node, Any]]:
+    """Yield a node in a context of its own, and the executor that spins it; signals are the caller's."""
+    context = Context()
+    rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
+    node, spinning = make(name, context=context), executor(context=context)
+    spinning.add_node(node)
+    try:
+        yield node, spinning
+    finally:
+        spinning.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown(context=context)
 
 
 def quiet_node(name: str, *, context: Context) -> Node:

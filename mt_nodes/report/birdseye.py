@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mt_nodes.base.arrays import Ints
+from mt_nodes.data.rotations import rectangle_corners
 from mt_nodes.engine.pair_view import Floats, PairView, Texts
 from mt_nodes.report.picture_colours import BLUE, GREEN, GREY, LIGHT_BLUE, ORANGE, PURPLE, VERMILLION
 from mt_nodes.report.svg_parts import data_uri, document, indexed_png, number, path, ticks
@@ -152,18 +153,8 @@ def _lines(canvas: _Canvas, lines: Floats, occupied: Floats) -> Iterator[str]:
 
 
 def _boxes(canvas: _Canvas, boxes: Floats) -> Iterator[str]:
-    for footprint in corners(boxes):
+    for footprint in rectangle_corners(boxes[:, :2], boxes[:, 3:5], boxes[:, 6]):
         yield f'<path class="box" d="{path(canvas.places(footprint), closed=True)}"/>'
-
-
-def corners(boxes: Floats) -> Floats:
-    """Return the footprints of boxes (M, 7) as (M, 4, 2) x, y."""
-    unit = np.array([[0.5, 0.5], [0.5, -0.5], [-0.5, -0.5], [-0.5, 0.5]])
-    local = unit[None] * boxes[:, None, 3:5]
-    cos, sin = np.cos(boxes[:, 6])[:, None], np.sin(boxes[:, 6])[:, None]
-    x = boxes[:, None, 0] + cos * local[..., 0] - sin * local[..., 1]
-    y = boxes[:, None, 1] + sin * local[..., 0] + cos * local[..., 1]
-    return np.asarray(np.stack([x, y], axis=-1))
 
 
 def _marks(canvas: _Canvas, view: PairView) -> Iterator[str]:

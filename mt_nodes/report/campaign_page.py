@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from mt_nodes.engine.summary.campaign_headline import CampaignHeadline, campaign
 from mt_nodes.engine.worst import PICTURED, worst_first
 from mt_nodes.report import effect, pair_views
 from mt_nodes.report.beside import Link, beside
-from mt_nodes.report.campaign_cost import cost_rows
 from mt_nodes.report.coverage.coverage import CoverageCounter
 from mt_nodes.report.coverage.coverage_view import coverage_html
 from mt_nodes.report.html import SYMBOLS, environment
@@ -163,3 +162,37 @@ def _by_drive(failed: Sequence[Mapping[str, Any]], cells: int) -> list[dict[str,
         {"drive": drive, "url": url, "trouble": trouble, "cells": "every cell" if len(of) == cells else ", ".join(of)}
         for (drive, url, trouble), of in sorted(found.items())
     ]
+
+
+NOT_MEASURED = "not measured"
+#: Of a row that is of no relation.
+SHARED, WHOLE = "shared", "all"
+
+
+def cost_rows(cost: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the rows of the table: of each cell its relations, what they share, and all of it."""
+    return [row for cell, found in cost.get("cells", {}).items() for row in _rows(cell, found)]
+
+
+def _rows(cell: str, found: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    cpu, relations = found.get("cpu") or {}, found.get("relations", {})
+    measured = cpu.get("relations", {})
+    for name in dict.fromkeys((*relations, *measured)):
+        own = measured.get(name, {})
+        stored = relations.get(name, {}).get("evidence_gb_per_1000_violated")
+        yield _row(cell, name, own.get("cpu_s"), own.get("pairs_per_core_hour"), stored)
+    if cpu:
+        yield _row(cell, SHARED, cpu["shared_s"])
+    yield _row(cell, WHOLE, cpu.get("seconds"), cpu.get("pairs_per_core_hour"), found["evidence_gb_per_1000_violated"])
+
+
+def _row(
+    cell: str, name: str, cpu_s: float | None, rate: float | None = None, stored: float | None = None
+) -> dict[str, str]:
+    return {
+        "cell": cell,
+        "name": name,
+        "cpu": NOT_MEASURED if cpu_s is None else f"{cpu_s:,.1f}",
+        "rate": "-" if rate is None else f"{rate:,.0f}",
+        "stored": "-" if stored is None else f"{stored:.3f}",
+    }

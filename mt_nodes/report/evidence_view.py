@@ -15,8 +15,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.params import build
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.image_markers import IMAGE_MARKER, LINES, PATH
-from mt_nodes.data.cdr.markers import ADD, CUBE, MARKERS
+from mt_nodes.data.cdr.markers import ADD, CUBE, IMAGE_MARKER, LINES, MARKERS, PATH
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output

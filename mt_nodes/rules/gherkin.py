@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.errors import UsageError, needs_extra, suggest
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.relations.facts.condition import refuse_unknown_names
 from mt_nodes.rules.ontology import Ontology
@@ -44,15 +44,15 @@ _STEPS = {
 }
 
 
-def feature(statements: Iterable[Statement], title: str, tool: str = TOOL) -> str:
+def feature(statements: Iterable[Statement], title: str) -> str:
     """Return the text of a feature with one scenario a statement.
 
     Raises UsageError: a rule's id has spaces, ``@`` or ``#`` and cannot be a tag.
     """
-    return f"Feature: {' '.join(title.split())}\n" + "".join(_scenario(one, tool) for one in statements)
+    return f"Feature: {' '.join(title.split())}\n" + "".join(map(_scenario, statements))
 
 
-def _scenario(one: Statement, tool: str) -> str:
+def _scenario(one: Statement) -> str:
     for rule in one.rules:
         if not _ID.fullmatch(rule):
             raise UsageError(f"rule id {rule!r}: got spaces, '@' or '#', which no tag of Gherkin may have")
@@ -62,7 +62,7 @@ def _scenario(one: Statement, tool: str) -> str:
         f"  Scenario: {_spaced(one.element)} at {_spaced(one.road)}",
         f"    Given the ego-vehicle approaches to {_spaced(one.road)}",
         *([f"    And {_KNOWN} {' '.join(one.condition.split())}"] if one.condition else []),
-        f"    When {tool} {one.verb} {_spaced(one.element)} {one.place}".rstrip(),
+        f"    When {TOOL} {one.verb} {_spaced(one.element)} {one.place}".rstrip(),
         f"    Then ego-vehicle should {_spaced(one.behaviour)}",
     ]
     return "\n".join(lines) + "\n"
@@ -93,11 +93,9 @@ def read_feature(text: str, name: str, ontology: Ontology) -> tuple[Statement, .
 
 
 def _document(text: str, name: str) -> Mapping[str, Any]:
-    try:
+    with needs_extra("gherkin", f"{name}: reading .feature files needs a library"):
         from gherkin.errors import CompositeParserException, ParserError
         from gherkin.parser import Parser
-    except ImportError as error:
-        raise UsageError(f"{name}: reading .feature files needs `pip install 'mt_nodes[gherkin]'`") from error
     try:
         return cast("Mapping[str, Any]", Parser().parse(text))
     except CompositeParserException as error:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, needs_extra
 from mt_nodes.base.stats.rater_agreement import fleiss_kappa, kappa_interval
 from mt_nodes.rules.extraction import CandidateReading, Extraction
 from mt_nodes.rules.statement import Statement
@@ -67,10 +67,8 @@ class Agreement:
 
 def require_library() -> Any:
     """Return the library of Krippendorff's alpha. Raises UsageError: it is not installed."""
-    try:
+    with needs_extra("agreement", "agreement needs a library"):
         import krippendorff
-    except ImportError as error:
-        raise UsageError(f"agreement needs a library: pip install 'mt_nodes[agreement]' ({error})") from error
     return krippendorff
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import shapely
 
 from mt_nodes.base.arrays import Floats
+from mt_nodes.data.association import footprints
 from mt_nodes.data.lanes import SignalStates
 from mt_nodes.data.messages import Bundle, Odometry
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
@@ -185,15 +186,8 @@ def _in_the_way(scenario: Scenario, detections: Detections, poses: Floats, ego_p
     front_m = scenario.ego.vehicle.front_m
     gaps = [
         max(0.0, float(center[0]) - float(size[0]) / 2.0 - front_m)
-        for center, size, box in zip(rows.center_m, rows.size_m, _outlines(rows), strict=True)
+        for center, size, box in zip(rows.center_m, rows.size_m, footprints(rows), strict=True)
         if lane.intersects(box)
     ]
     source = f"objects as the world tells them, on the way ahead for {AHEAD_M:g} m"
     return {"path_clear": Fact(not gaps, source), "lead_gap_m": Fact(min(gaps, default=float("inf")), source)}
-
-
-def _outlines(detections: Detections) -> list[shapely.Polygon]:
-    corners = np.array([(0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)]) * detections.size_m[:, None, :2]
-    c, s = np.cos(detections.yaw_rad)[:, None], np.sin(detections.yaw_rad)[:, None]
-    turned = np.stack([c * corners[..., 0] - s * corners[..., 1], s * corners[..., 0] + c * corners[..., 1]], axis=-1)
-    return [shapely.Polygon(ring) for ring in turned + detections.center_m[:, None, :2]]

@@ -16,7 +16,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any, TypeVar
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError, needs_extra
 from mt_nodes.rules.models import LanguageModel
 
 _T = TypeVar("_T")
@@ -52,10 +52,8 @@ class Service:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make a client; nothing is sent yet. Raises UsageError: the extra ``llm`` is not installed."""
-        try:
+        with needs_extra("llm", "language models need the extra"):
             self._library = import_module("openai")
-        except ImportError as error:
-            raise UsageError(f"language models need the extra: pip install 'mt_nodes[llm]' ({error})") from error
         # Older versions use httpx, newer ones httpx2.
         self._transport = import_module(self._library.DefaultHttpxClient.__base__.__module__.partition(".")[0])
         # A key must be given, or the library takes one from the environment that is meant for another server.

@@ -33,9 +33,10 @@ class RunDirectory(ABC, Generic[Q]):
     request: Q
     out: Path
 
-    #: The command that makes such a run, and a key of its request that no other kind of run has.
+    #: The command that makes such a run, a key of its request that no other kind of run has, and what it is asked.
     COMMAND: ClassVar[str]
     KEY: ClassVar[str]
+    REQUEST: ClassVar[type[PlainData]]
 
     @classmethod
     @abstractmethod
@@ -43,9 +44,9 @@ class RunDirectory(ABC, Generic[Q]):
         """Load and check what the request names. Raises UsageError: saying what to type instead."""
 
     @classmethod
-    @abstractmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> Any:
         """Return the request that ``run.json`` of a directory holds. Raises UsageError: it is none."""
+        return cls.REQUEST.from_plain(plain)
 
     @classmethod
     def create(cls: type[D], request: Any, out: str | None) -> D:

@@ -20,8 +20,9 @@ from mt_nodes.api.demo_drive import demo_drive
 from mt_nodes.base import plugins
 from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
-from mt_nodes.cli import catalogue, demo_command, experiment_command, list_command
+from mt_nodes.cli import catalogue, demo_command, list_command
 from mt_nodes.cli.main import COMMANDS, GROUPS, HIDDEN, main
+from mt_nodes.cli.verbs import VERBS
 from mt_nodes.data.bags.bundles import BagSource
 
 
@@ -34,7 +35,7 @@ def listed(kind: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]
 
 def test_each_experiment_is_listed_with_what_is_published_of_it() -> None:
     rows = {row["name"]: row for row in catalogue.rows("experiments")}
-    assert set(rows) == set(experiment_command.VERBS)
+    assert set(rows) == set(VERBS["experiment"])
     assert rows["noise-outside-roi"]["published"][1000][">"] == 335
     assert set(rows["automt"]["published"]["violation"]) == {"germany", "california"}
     assert "humans_before_animals" in rows["moral"]["principles"]

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.data.outputs import Detections
+from mt_nodes.data.rotations import rectangle_corners
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
 from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
@@ -382,7 +383,7 @@ def test_pictures_show_boxes_marks_and_zones_in_their_colours() -> None:
 
 def test_footprints_turn_with_yaw() -> None:
     box = np.array([[10.0, 2.0, 0.0, 4.0, 2.0, 1.5, np.pi / 2]])
-    (footprint,) = birdseye.corners(box)
+    (footprint,) = rectangle_corners(box[:, :2], box[:, 3:5], box[:, 6])
     x, y = footprint.T
     assert (x.min(), x.max()) == pytest.approx((9.0, 11.0))
     assert (y.min(), y.max()) == pytest.approx((0.0, 4.0))

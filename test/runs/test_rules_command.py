@@ -16,8 +16,8 @@ from made_runs import in_process
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import read_result
-from mt_nodes.cli import rules_command
 from mt_nodes.cli.main import main
+from mt_nodes.cli.verbs import VERBS
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.outputs import Control
 from mt_nodes.engine.journal import read_journal
@@ -80,7 +80,7 @@ def plain(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("verb", rules_command.VERBS)
+@pytest.mark.parametrize("verb", VERBS["rules"])
 def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["rules", verb, "--help"])
@@ -584,4 +584,4 @@ def test_the_page_about_rules_says_what_is_so() -> None:
     bound = len(shipped_rules.in_store())
     assert f"{bound} of {bound} relations bound" in page and f"{len(shipped_rules.shipped_entries())} there" in page
     assert f"{len(shipped_rules.born()) - bound} statements of the shipped rules" in page
-    assert all(f"\nmt rules {verb}" in page for verb in rules_command.VERBS)
+    assert all(f"\nmt rules {verb}" in page for verb in VERBS["rules"])

@@ -17,13 +17,12 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.outputs import Control
 from mt_nodes.world.drive import shapes
 from mt_nodes.world.drive.bodies import size_of
-from mt_nodes.world.drive.fleet import Fleet
 from mt_nodes.world.drive.friction import GRAVITY_MPS2, friction
 from mt_nodes.world.drive.manoeuvres import extremes
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.plant import Plant
 from mt_nodes.world.drive.reachable import Moving, Reach, covered_always, nowhere_left_s
-from mt_nodes.world.drive.rollout import STEP_S, driven, others, start_of
+from mt_nodes.world.drive.rollout import STEP_S, Fleet, driven, others, start_of
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Pose, Scenario, Trigger, Vehicle, Waypoint
 from mt_nodes.world.drive.trace import EgoState
 from mt_nodes.world.drive.unavoidable import Avoidability, Avoidance, avoidance

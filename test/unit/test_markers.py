@@ -12,7 +12,6 @@ import pytest
 from rosbags.highlevel import AnyReader
 
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.image_markers import encode_boxes, encode_path
 from mt_nodes.data.cdr.markers import (
     ADD,
     COLOURS,
@@ -20,8 +19,10 @@ from mt_nodes.data.cdr.markers import (
     DELETE_ALL,
     MARKERS,
     TWIST,
+    encode_boxes,
     encode_control,
     encode_detections,
+    encode_path,
 )
 from mt_nodes.data.cdr.output_wires import wires_of
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output

@@ -10,7 +10,7 @@ import pytest
 from radar_drives import SPEED_MPS, drive, in_layout
 
 from mt_nodes.base.errors import NotApplicable
-from mt_nodes.data.cdr.radar_messages import RADAR_TRACKS, TRACK
+from mt_nodes.data.cdr.further_messages import RADAR_TRACKS, TRACK
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.radar_motion import directions

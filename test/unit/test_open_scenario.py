@@ -14,7 +14,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.world.drive.scenario import Scenario, Trigger, Waypoint
 from mt_nodes.world.scenarios.language import load_scenarios
 from mt_nodes.world.scenarios.open_scenario import scenario_of
-from mt_nodes.world.scenarios.open_scenario.expressions import value_of
+from mt_nodes.world.scenarios.open_scenario.source import value_of
 from mt_nodes.world.weather_units import FOG_M
 
 PATH = FOLDER / "child_crosses.xosc"

@@ -14,9 +14,9 @@ from made_runs import sparse_drive
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.engine.processor_time import ProcessorTime
-from mt_nodes.report.campaign_cost import NOT_MEASURED, cost_rows
+from mt_nodes.report.campaign_page import NOT_MEASURED, cost_rows
 from mt_nodes.runs.campaign.campaign_store import FILE, CampaignStore
-from mt_nodes.runs.campaign.cpu_cost import cpu_cost
+from mt_nodes.runs.campaign.cost import cpu_cost
 from mt_nodes.runs.campaign.item import ItemCpu, ItemResult
 
 ITEMS = (

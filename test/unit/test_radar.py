@@ -15,8 +15,8 @@ from test_drive_sensing import EGO, observed, scenario
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.bags.bundles import BagSource, write_bundles
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.further_messages import RADAR_SCAN, RADAR_TRACKS, TRACK
 from mt_nodes.data.cdr.radar_codec import encode_radar, radar_from_msg
-from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS, TRACK
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.radar import Radar, is_radar, radar_of
 from mt_nodes.data.radar_motion import sensor_motion

@@ -37,12 +37,12 @@ class EventRate(NamedTuple):
     high: float | None
 
 
-def event_rate(events: int, watched_s: float, error: float = ALPHA) -> EventRate:
-    """Return the rate of events over a time, and its confidence sequence of level 1 - ``error``."""
+def event_rate(events: int, watched_s: float) -> EventRate:
+    """Return the rate of events over a time, and its confidence sequence of level 1 - ALPHA."""
     if watched_s <= 0.0:
         return EventRate(None, None, None)
     hours = watched_s / _S_PER_H
-    low, high = expected_events(events, error)
+    low, high = expected_events(events)
     return EventRate(events / hours, low / hours, high / hours)
 
 
@@ -56,9 +56,9 @@ def expected_events(events: int, error: float = ALPHA) -> tuple[float, float]:
     return low, _crossing(events, high, float(events), error)
 
 
-def clean_s(tolerated_per_h: float, events: int = 0, error: float = ALPHA) -> float:
+def clean_s(tolerated_per_h: float, events: int = 0) -> float:
     """Return how long must be watched, with so many events in all, to show that a rate is tolerated."""
-    return expected_events(events, error)[1] / tolerated_per_h * _S_PER_H
+    return expected_events(events)[1] / tolerated_per_h * _S_PER_H
 
 
 def log_capital(events: int, expected: float) -> float:

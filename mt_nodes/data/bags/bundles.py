@@ -19,8 +19,8 @@ from mt_nodes.data.bags.recording import RecordingReader, open_recording
 from mt_nodes.data.bags.topic_roles import SENSORS, Roles, by_recorded_topic, candidates, choose
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.further_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.radar_codec import radar_from_msg
-from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.intensity.sensor_reading import Intensities, SensorBook

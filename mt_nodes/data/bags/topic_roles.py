@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
+from mt_nodes.data.cdr.further_messages import RADAR_SCAN, RADAR_TRACKS
 
 if TYPE_CHECKING:  # a stack's process reads no bag, and what reads one takes long to import
     from mt_nodes.data.bags.reader import Topic

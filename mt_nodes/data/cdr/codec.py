@@ -17,10 +17,10 @@ from rosbags.typesys.store import Typestore
 
 from mt_nodes.base.arrays import Floats
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.data.cdr import drive_messages, radar_messages
+from mt_nodes.data.cdr import further_messages
+from mt_nodes.data.cdr.further_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.outgoing import outgoing_message
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
-from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.rotations import quaternion_of
@@ -56,8 +56,7 @@ def typestore() -> Typestore:
     The sensor types have had the same wire format since Foxy.
     """
     store = get_typestore(Stores.ROS2_JAZZY)
-    radar_messages.register(store)
-    drive_messages.register(store)
+    further_messages.register(store)
     return store
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs as messages without ROS: obstacles as ``MarkerArray``, commands as ``TwistStamped``.
+"""Outputs as messages without ROS: obstacles and boxes in images as markers, commands and paths as ROS has them.
 
-The convention of :mod:`mt_nodes.nodes.adapters.marker_adapters`, which is built from the same :func:`cubes`: so
+The conventions of the adapters: :mod:`mt_nodes.nodes.adapters.marker_adapters` is built from the same :func:`cubes`, so
 evidence looks alike whichever way the messages went.
 """
 
@@ -14,13 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.outputs import Control, Detections
+from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Path
 from mt_nodes.data.rotations import quaternion_of_yaw
 
 MARKERS = "visualization_msgs/msg/MarkerArray"
 TWIST = "geometry_msgs/msg/TwistStamped"
+IMAGE_MARKER = "visualization_msgs/msg/ImageMarker"
+PATH = "nav_msgs/msg/Path"
 #: Constants of ``visualization_msgs/Marker``.
 ARROW, CUBE, LINE_STRIP, ADD, DELETE_ALL = 0, 1, 4, 0, 3
+#: Constant of ``visualization_msgs/ImageMarker``, where lines are of another number.
+LINE_LIST = 2
 OPACITY = 0.6
 #: Colour-blind safe (Okabe-Ito) colours by class.
 COLOURS = {
@@ -29,6 +33,11 @@ COLOURS = {
     "cyclist": (0.0, 0.62, 0.45),
     "unknown": (0.6, 0.6, 0.6),
 }
+
+#: Corners of a box as places in its edges (x0, y0, x1, y1), in the order of its four lines.
+LINES = ((0, 1), (2, 1), (2, 1), (2, 3), (2, 3), (0, 3), (0, 3), (0, 1))
+#: One colour for every class; its alpha is the score.
+OUTLINE = (1.0, 0.75, 0.0)
 
 
 class Cube(NamedTuple):
@@ -134,3 +143,41 @@ def _vector(xyz: tuple[float, float, float]) -> Any:
 
 def _known(value: float) -> float:
     return 0.0 if math.isnan(value) else float(value)
+
+
+def encode_boxes(output: ImageBoxes) -> bytes:
+    """Return the CDR bytes of one ``ImageMarker``: four lines a box, in pixels."""
+    types = codec.typestore().types
+    point, colour = types["geometry_msgs/msg/Point"], types["std_msgs/msg/ColorRGBA"]
+    boxes, scores = output.box_px.tolist(), output.score.tolist()
+    colours = [colour(**dict(zip("rgb", OUTLINE, strict=True)), a=score) for score in scores for _ in LINES]
+    message = types[IMAGE_MARKER](
+        header=codec.header_of(output.frame_id, output.stamp_ns or 0),
+        ns=",".join(output.label.tolist()),
+        id=0,
+        type=LINE_LIST,
+        action=ADD,
+        position=point(x=0.0, y=0.0, z=0.0),
+        scale=1.0,
+        outline_color=colour(r=0.0, g=0.0, b=0.0, a=0.0),
+        filled=0,
+        fill_color=colour(r=0.0, g=0.0, b=0.0, a=0.0),
+        lifetime=types["builtin_interfaces/msg/Duration"](sec=0, nanosec=0),
+        points=[point(x=box[x], y=box[y], z=0.0) for box in boxes for x, y in LINES],
+        outline_colors=colours,
+    )
+    return codec.encode(IMAGE_MARKER, message)
+
+
+def encode_path(output: Path) -> bytes:
+    """Return the CDR bytes of a ``Path`` on the ground, all poses in its frame and of its instant."""
+    types = codec.typestore().types
+    header = codec.header_of(output.frame_id, output.stamp_ns or 0)
+
+    def pose(x: float, y: float, yaw: float) -> Any:
+        turn = types["geometry_msgs/msg/Quaternion"](**dict(zip("xyzw", quaternion_of_yaw(yaw), strict=True)))
+        place = types["geometry_msgs/msg/Point"](x=x, y=y, z=0.0)
+        placed = types["geometry_msgs/msg/Pose"](position=place, orientation=turn)
+        return types["geometry_msgs/msg/PoseStamped"](header=header, pose=placed)
+
+    return codec.encode(PATH, types[PATH](header=header, poses=[pose(*row) for row in output.pose.tolist()]))

@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.image_markers import IMAGE_MARKER, PATH, encode_boxes, encode_path
 from mt_nodes.data.cdr.markers import (
     COLOURS,
+    IMAGE_MARKER,
     MARKERS,
+    PATH,
     TWIST,
     Cube,
     cubes,
+    encode_boxes,
     encode_control,
     encode_cubes,
     encode_detections,
+    encode_path,
 )
 from mt_nodes.data.cdr.world_messages import lane_markers, light_markers
 from mt_nodes.data.lanes import Lanes, SignalStates

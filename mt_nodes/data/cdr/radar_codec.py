@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.radar_messages import COVARIANCES, RADAR_SCAN, RADAR_TRACKS, RETURN, TRACK, TRACK_TYPE, VECTORS
+from mt_nodes.data.cdr.further_messages import COVARIANCES, RADAR_SCAN, RADAR_TRACKS, RETURN, TRACK, TRACK_TYPE, VECTORS
 from mt_nodes.data.radar import Radar, radar_of
 
 

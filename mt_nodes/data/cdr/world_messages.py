@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.image_markers import encode_path
-from mt_nodes.data.cdr.markers import Cube, encode_cubes, encode_detections
+from mt_nodes.data.cdr.markers import Cube, encode_cubes, encode_detections, encode_path
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, SignalStates
 from mt_nodes.data.messages import Odometry, WorldMessage
 from mt_nodes.data.outputs import Detections, Path

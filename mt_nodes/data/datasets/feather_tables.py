@@ -8,17 +8,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError, needs_extra
 
 
 def arrow(module: str, dataset: str) -> ModuleType:
     """Return a module of PyArrow. Raises UsageError: it is not installed."""
     import importlib
 
-    try:
+    with needs_extra("datasets", f"{dataset}: needs PyArrow; type"):
         return importlib.import_module(f"pyarrow.{module}")
-    except ImportError as error:
-        raise UsageError(f"{dataset}: needs PyArrow; type: pip install 'mt_nodes[datasets]'") from error
 
 
 def read_feather(path: Path, columns: Sequence[str], dataset: str) -> dict[str, Any]:

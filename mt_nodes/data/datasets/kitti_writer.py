@@ -84,10 +84,10 @@ class KittiFrame:
                 yield f"DontCare -1 -1 -10 {edges} -1 -1 -1 -1000 -1000 -1000 -10"
 
 
-def write_split(home: Path, stems: Sequence[str], split: str = "train") -> None:
-    """Write which frames a split has, into ``ImageSets`` beside ``training``."""
+def write_split(home: Path, stems: Sequence[str]) -> None:
+    """Write which frames the training split has, into ``ImageSets`` beside ``training``."""
     (home / "ImageSets").mkdir(parents=True, exist_ok=True)
-    write_whole(home / "ImageSets" / f"{split}.txt", "".join(f"{stem}\n" for stem in stems))
+    write_whole(home / "ImageSets" / "train.txt", "".join(f"{stem}\n" for stem in stems))
 
 
 def lidar_alone() -> KittiCalibration:

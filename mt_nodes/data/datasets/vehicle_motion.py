@@ -9,7 +9,7 @@ import numpy as np
 
 from mt_nodes.base.arrays import Floats
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.drive_messages import DRIVE, DRIVE_STAMPED
+from mt_nodes.data.cdr.further_messages import DRIVE, DRIVE_STAMPED
 from mt_nodes.data.datasets.recorded_topic import RecordedTopic
 from mt_nodes.data.transforms import EGO_FRAME
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, needs_extra
 from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap, Line, borders_of_same_length
 
 _LOCAL = ("local_x", "local_y")
@@ -69,10 +69,8 @@ def read_lanelet_rules(path: Path, origin_deg: tuple[float, float] | None) -> tu
 
 def _loaded(path: Path, origin_deg: tuple[float, float] | None) -> Any:
     """Return the lanelets of a file."""
-    try:
+    with needs_extra("maps", f"{path}: Lanelet2 maps need lanelet2"):
         import lanelet2
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{path}: Lanelet2 maps need lanelet2: pip install 'mt_nodes[maps]'") from error
     origin = (0.0, 0.0) if origin_deg is None else origin_deg
     projector = (lanelet2.projection.MercatorProjector if origin_deg is None else lanelet2.projection.UtmProjector)(
         lanelet2.io.Origin(*origin)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, needs_extra
 from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap, Line
 
 #: Step of pyxodr along the reference line; which of its points are used (a chord of 0.5 m errs by 3 mm at 10 m radius).
@@ -24,10 +24,8 @@ def read_opendrive(path: Path) -> HdMap:
 
     Raises UsageError: the library is missing, or cannot read the file, or finds no lane in it.
     """
-    try:
+    with needs_extra("maps", f"{path}: OpenDRIVE needs pyxodr"):
         from pyxodr.road_objects.network import RoadNetwork
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{path}: OpenDRIVE needs pyxodr: pip install 'mt_nodes[maps]'") from error
     try:
         network = RoadNetwork(str(path), resolution=_STEP_M)
         _refuse_tight_arcs(network.root)

@@ -12,8 +12,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 
 from mt_nodes.base.arrays import Floats
-from mt_nodes.data.cdr.image_markers import LINES, OUTLINE
-from mt_nodes.data.cdr.markers import OPACITY, Cube, cubes
+from mt_nodes.data.cdr.markers import LINES, OPACITY, OUTLINE, Cube, cubes
 from mt_nodes.data.cdr.world_messages import lane_markers, light_markers
 from mt_nodes.data.lanes import Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import set_header, stamp_of

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mt_nodes.data.cdr.radar_messages import RADAR_TRACKS
+from mt_nodes.data.cdr.further_messages import RADAR_TRACKS
 from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.orientation import points

@@ -14,7 +14,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.ego.ego_motion import EgoMotion
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Detections
-from mt_nodes.data.regions import Region, RegionUnavailable, load_region
+from mt_nodes.data.regions import Region, RegionGiven, RegionUnavailable, load_region
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.stream_checks.base import (
     Breach,
@@ -30,7 +30,7 @@ _EPSILON_NS = 1_000_000
 
 
 @dataclass(frozen=True)
-class TracksDoNotBlink(StreamCheck):
+class TracksDoNotBlink(RegionGiven, StreamCheck):
     """A track does not vanish and come back within ``gap_s`` while the LiDAR goes on getting returns from it.
 
     A track counts once it has been published for ``settled_s``, in the keep zone: ``keep_inset_m`` inside the region
@@ -58,9 +58,6 @@ class TracksDoNotBlink(StreamCheck):
     recent_s: float = param(1.0, low=0.0, high=10.0, unit="s", help="its returns are the most of so long before")
     least_returns: int = param(8, low=1, high=10_000, help="so many must come from its place")
     same_place_m: float = param(1.5, low=0.0, high=20.0, unit="m", help="a new id so near is the same object")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "region", load_region(self.region))
 
     def begin(self) -> StreamMemory:
         """Return a memory without tracks."""

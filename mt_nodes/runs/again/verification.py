@@ -7,13 +7,14 @@ import zipfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.directories import ASIDE
 from mt_nodes.base.errors import MtError
 from mt_nodes.base.jsonl import KEY, read_lines, read_result
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.data.bags.reader import BagReader
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.finish import read_summary, sum_up
@@ -39,7 +40,7 @@ _TOTALS, _COUNTS = ("offered", "outcomes"), ("violated", "decided", "lost", "gai
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(PlainData):
     """One kind of check of one directory: how much was checked, what is wrong, and why something was not checked."""
 
     directory: str
@@ -47,10 +48,6 @@ class Verification:
     checked: int
     wrong: tuple[str, ...] = ()
     unchecked: str = ""
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)
 
 
 def verify(directory: Path) -> Iterator[Verification]:

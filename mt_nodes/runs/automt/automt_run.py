@@ -39,7 +39,7 @@ class AutomtRun(RunDirectory[AutomtRequest]):
     ``stacks``: what was asked for, by the name that each stack has.
     """
 
-    COMMAND, KEY = COMMAND, "rounds"
+    COMMAND, KEY, REQUEST = COMMAND, "rounds", AutomtRequest
 
     stacks: Mapping[str, Stack]
 
@@ -68,11 +68,6 @@ class AutomtRun(RunDirectory[AutomtRequest]):
             raise UsageError(f"--out {out}: holds a run already; choose another directory, or --resume {out}")
         run = super().create(request, out)
         return run.at(run.out.resolve())
-
-    @classmethod
-    def read_request(cls, plain: Mapping[str, Any], out: Path) -> AutomtRequest:
-        """Return the request."""
-        return AutomtRequest.from_plain(plain)
 
     def save(self) -> None:
         """Write ``run.json``."""

@@ -16,7 +16,7 @@ from mt_nodes.base.jsonl import jsonable
 from mt_nodes.data.verdict import Judgement
 from mt_nodes.relations.checks.base import nothing_to_judge
 from mt_nodes.rules.case_planning import CaseFrames
-from mt_nodes.rules.ontology import Ontology, load_ontology
+from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.prediction_judging import Bounds, judge
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.rates import RatedCase
@@ -120,7 +120,6 @@ def judge_all(
     proposed: ProposalSet,
     replays: Mapping[str, Run],
     progress: Callable[[int], None] = lambda count: None,
-    ontology: Ontology | None = None,
 ) -> Results:
     """Return what came of every proposal. Raises MtError: the results of a replay, or a bag, are damaged.
 
@@ -128,7 +127,7 @@ def judge_all(
         replays: the finished replay into each stack, by its name.
         progress: is told of each follow-up that was looked at.
     """
-    words = ontology or load_ontology()
+    words = load_ontology()
     cases = {case.name: case for case in proposed.cases}
     # What is sent is the same for all stacks, but not all of it to one that broke down, or whose arms had to agree.
     whole = max(replays.values(), key=lambda one: (finished(one.out), one.stack.stateless))

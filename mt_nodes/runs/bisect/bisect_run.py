@@ -36,7 +36,7 @@ Show = Callable[[str, int, Tally], None]
 class BisectRun(RunDirectory[BisectRequest]):
     """A bisection, checked. ``pairs``: cases that it may play, the most promising first."""
 
-    COMMAND, KEY = "mt bisect", "failures"
+    COMMAND, KEY, REQUEST = "mt bisect", "failures", BisectRequest
 
     versions: StackVersions
     pairs: tuple[str, ...]
@@ -61,11 +61,6 @@ class BisectRun(RunDirectory[BisectRequest]):
             versions.first_parent = request.first_parent
         versions.graph  # noqa: B018 - refuses where there is no version
         return cls(request, out, versions, pairs)
-
-    @classmethod
-    def read_request(cls, plain: Mapping[str, Any], out: Path) -> BisectRequest:
-        """Return the request."""
-        return BisectRequest.from_plain(plain)
 
     @classmethod
     def create(cls, request: BisectRequest, out: str | None) -> BisectRun:

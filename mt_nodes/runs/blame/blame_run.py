@@ -15,7 +15,6 @@ from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.data.regions import Region
-from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, start
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.summary.blame_headline import BLAMED, FILE
@@ -70,7 +69,7 @@ class BlameRequest(PlainData):
 class BlameRun(RunDirectory[BlameRequest]):
     """A blame, checked. ``finished``: the pair. ``run``: plays it again, one instance of the stack for each arm."""
 
-    COMMAND, KEY = "mt blame", "directory"
+    COMMAND, KEY, REQUEST = "mt blame", "directory", BlameRequest
 
     finished: RecordedPair
     run: Run | ScenarioRun
@@ -86,8 +85,7 @@ class BlameRun(RunDirectory[BlameRequest]):
             raise UsageError(f"--repeats: got {request.repeats}, expected 2 to {MOST_REPEATS}")
         finished = RecordedPair.find(Path(request.directory), request.pair)
         where = f"{finished.directory}: pair '{finished.pair}'"
-        if (outcome := finished.verdict.outcome) is not Outcome.VIOLATED:
-            raise UsageError(f"{where} ended as {outcome.value}, expected a VIOLATED one; pairs.csv lists them")
+        finished.refuse_unless_violated()
         run = _run_of(finished, request, out)
         if run.stack.isolation == "remap" or run.stack.external:
             raise UsageError(
@@ -96,11 +94,6 @@ class BlameRun(RunDirectory[BlameRequest]):
                 "stack file with a command or callable, and replay"
             )
         return cls(request, out, finished, run)
-
-    @classmethod
-    def read_request(cls, plain: Mapping[str, Any], out: Path) -> BlameRequest:
-        """Return the request."""
-        return BlameRequest.from_plain(plain)
 
     @classmethod
     def create(cls, request: BlameRequest, out: str | None) -> BlameRun:

@@ -13,6 +13,7 @@ import shapely
 from mt_nodes.base.arrays import Floats, Mask, Singles
 from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.data.detections import Detections
+from mt_nodes.data.rotations import rectangle_corners
 from mt_nodes.runs.blame.protection import Protection
 
 #: What is nearer than that is the same (assumed): points, a tenth of the range noise of a LiDAR of 2 cm.
@@ -198,10 +199,7 @@ def _mismatch(one: Detections, other: Detections) -> tuple[Floats, Floats]:
 
 
 def _footprints(boxes: Detections) -> Any:
-    half = boxes.size_m[:, None, :2] / 2.0 * np.array([[1, 1], [1, -1], [-1, -1], [-1, 1]])
-    c, s = np.cos(boxes.yaw_rad)[:, None], np.sin(boxes.yaw_rad)[:, None]
-    turned = np.stack([c * half[..., 0] - s * half[..., 1], s * half[..., 0] + c * half[..., 1]], axis=-1)
-    return shapely.polygons(boxes.center_m[:, None, :2] + turned)
+    return shapely.polygons(rectangle_corners(boxes.center_m[:, :2], boxes.size_m[:, :2], boxes.yaw_rad))
 
 
 def _of_pictures(source: PictureContent, followup: PictureContent) -> Divergence:

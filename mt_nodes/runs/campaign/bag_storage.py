@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError, needs_extra
 
 #: How the names of bags of one file end.
 SUFFIXES = (".mcap", ".db3", ".bag")
@@ -100,10 +100,8 @@ class Web:
     """
 
     def __init__(self, url: str) -> None:
-        try:
+        with needs_extra("cluster", f"{url}: URLs need fsspec; type"):
             import fsspec
-        except ImportError as error:
-            raise UsageError(f"{url}: URLs need fsspec; type: pip install 'mt_nodes[cluster]'") from error
         self.protocol = urlsplit(url).scheme
         try:
             self._fs: Any = fsspec.filesystem(self.protocol)

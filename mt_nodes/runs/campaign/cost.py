@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a campaign cost: workers' hours and bytes of each cell, as rates that a larger campaign can be priced by."""
+"""What a campaign cost: workers' hours, processor time and bytes, as rates that a larger campaign can be priced by.
+
+What processor time cannot say is not measured.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,49 @@ from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.runs.campaign.campaign_store import CampaignStore, CellEffort
-from mt_nodes.runs.campaign.cpu_cost import COST_SHAPE, cpu_cost
 from mt_nodes.runs.campaign.item import ItemCpu
+
+_RATE = (*NUMBER, type(None))
+_ROW: Shape = {"pairs": int, "pairs_per_core_hour": _RATE}
+#: What :func:`cpu_cost` returns; None: not measured.
+_CPU_COST: Shape = (
+    {**_ROW, "items": int, "seconds": NUMBER, "shared_s": NUMBER, "relations": {"*": {**_ROW, "cpu_s": NUMBER}}},
+    type(None),
+)
+
+
+def cpu_cost(items: Iterable[ItemCpu]) -> dict[str, Any] | None:
+    """Return what measured items took, as JSON can hold it; None without any.
+
+    ``seconds`` is the sum of ``cpu_s`` over ``relations``, which name control and sham, too, and of ``shared_s``: what
+    is of no relation.
+    """
+    known = list(items)
+    if not known:
+        return None
+    cpu_s: defaultdict[str, float] = defaultdict(float)
+    pairs: defaultdict[str, int] = defaultdict(int)
+    for item in known:
+        for name, (own_s, own_pairs) in item.relations.items():
+            cpu_s[name] += own_s
+            pairs[name] += own_pairs
+    seconds = sum(item.seconds for item in known)
+    return {
+        "items": len(known),
+        "seconds": round(seconds, 6),
+        "shared_s": round(seconds - sum(cpu_s.values()), 6),
+        "pairs": sum(pairs.values()),
+        "pairs_per_core_hour": _per_hour(sum(pairs.values()), seconds),
+        "relations": {
+            name: {"cpu_s": round(cpu_s[name], 6), "pairs": pairs[name], "pairs_per_core_hour": rate}
+            for name, rate in ((name, _per_hour(pairs[name], cpu_s[name])) for name in cpu_s)
+        },
+    }
+
+
+def _per_hour(pairs: int, cpu_s: float) -> float | None:
+    return 3600.0 * pairs / cpu_s if cpu_s else None
+
 
 FILE = "cost.json"
 #: Of each cell, beside its journal.
@@ -25,7 +69,7 @@ SHAPE: Shape = {
         "*": {
             **{"pairs": int, "seconds": NUMBER, "pairs_per_worker_hour": _RATE},
             **{"record_bytes_per_pair": _RATE, "evidence_gb_per_1000_violated": _RATE},
-            "cpu?": COST_SHAPE,
+            "cpu?": _CPU_COST,
             "relations?": {
                 "*": {
                     **{"pairs": int, "violated": int, "evidence_bytes": int, "evidence_gb_per_1000_violated": _RATE},
@@ -34,7 +78,7 @@ SHAPE: Shape = {
             },
         }
     },
-    "stacks?": {"*": COST_SHAPE},
+    "stacks?": {"*": _CPU_COST},
 }
 
 

@@ -34,8 +34,8 @@ from mt_nodes.runs.export.carried_labels import (
     Outlines,
     carried_boxes,
     carried_image_boxes,
+    labelled_image_boxes,
 )
-from mt_nodes.runs.export.picture_truth import labelled_image_boxes
 
 #: Sensor that a format is of.
 LIDAR, CAMERA = "lidar", "camera"

@@ -38,7 +38,7 @@ DOMAINS_FILE = "live.json"
 class LiveRun(SuiteRun[LiveConfig]):
     """Everything a live run needs, checked: what cannot run was refused while making it."""
 
-    COMMAND, KEY = "mt live", "live_domain"
+    COMMAND, KEY, REQUEST = "mt live", "live_domain", LiveConfig
 
     @classmethod
     def make(cls, config: LiveConfig, out: Path) -> LiveRun:

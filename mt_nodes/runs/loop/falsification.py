@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.base.errors import ExitCode, UsageError, needs_extra
 from mt_nodes.base.jsonl import LineFile
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
@@ -137,10 +137,8 @@ class _Driver:
 
 def _suggestions(parameters: Sequence[SearchedParameter], seed: int, trials: int) -> Any:
     """Yield values of all parameters, and what takes in the objective that they came to."""
-    try:
+    with needs_extra("search", "--falsify needs optuna"):
         import optuna  # heavy, and only here
-    except ImportError as error:
-        raise UsageError(f"--falsify needs optuna: pip install 'mt_nodes[search]' ({error})") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
     for _ in range(trials):

@@ -69,17 +69,23 @@ def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:
         raise UsageError(f"--jitter: got {request.jitter:g}, expected 0 to 10")
     if request.transport == "inprocess" and not stack.callable:
         raise UsageError(f"--transport inprocess: stack '{stack.name}' is not a Python callable; use --transport ros")
+    refuse_undrivable(stack, "nothing moves in a closed loop", "episode")
+    return request
+
+
+def refuse_undrivable(stack: Stack, without_control: str, each: str) -> None:
+    """Refuse a stack that cannot drive in a world, anew each time. Raises UsageError.
+
+    ``without_control``: what is wrong with one that commands nothing. ``each``: what it is started anew for.
+    """
     if "control" not in stack.answers:
-        raise UsageError(
-            f"stack '{stack.name}' answers {', '.join(stack.answers)}, no control: nothing moves in a closed loop"
-        )
+        raise UsageError(f"stack '{stack.name}' answers {', '.join(stack.answers)}, no control: {without_control}")
     if not (stack.forgets or stack.stateless):
         raise UsageError(
-            f"stack '{stack.name}' is external and cannot be started anew for each episode; let reset: in its file "
+            f"stack '{stack.name}' is external and cannot be started anew for each {each}; let reset: in its file "
             "name the service that makes it forget"
         )
     if stack.needs:
         raise UsageError(f"stack '{stack.name}' needs {', '.join(stack.needs)}, which worlds do not publish")
     if stack.match == "arrival":
         raise UsageError(f"stack '{stack.name}' has match: arrival, which is for `mt live`; expected stamp or order")
-    return request

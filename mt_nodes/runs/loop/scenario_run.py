@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -67,7 +67,7 @@ class PlannedEpisode:
 class ScenarioRun(SuiteRun[ScenarioRequest]):
     """Everything a run in the closed loop needs, checked: what cannot run was refused while making it."""
 
-    COMMAND, KEY = "mt scenario", "scenarios"
+    COMMAND, KEY, REQUEST = "mt scenario", "scenarios", ScenarioRequest
 
     rig: Rig
     episodes: tuple[PlannedEpisode, ...]
@@ -88,11 +88,6 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         episodes = _recorded(request) if request.only else _planned(request)
         claimed_drives(episodes)  # refuses claims that nobody can judge before anything is driven
         return cls(request, out, stack, suite, Rig.for_stack(stack), episodes, left_out=choice.left_out)
-
-    @classmethod
-    def read_request(cls, plain: Mapping[str, Any], out: Path) -> ScenarioRequest:
-        """Return the request."""
-        return ScenarioRequest.from_plain(plain)
 
     @property
     def static_transforms(self) -> TransformTree:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -24,6 +23,7 @@ from mt_nodes.relations.mutations.objects.in_pictures import camera_from
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 from mt_nodes.runs.models.cutout_labels import LabelledObject, PictureLabels
 from mt_nodes.runs.models.labelled_boxes import objects_of_boxes
+from mt_nodes.world.camera.cutout import sampled
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.sun_direction import SKY_SHARE
@@ -101,13 +101,13 @@ def cut_out(view: View, thing: LabelledObject, name: str) -> Cutout:
     camera, to_ego = view.camera(), inverse(camera_from(view, EGO_FRAME))
     focal, center, at = _pinhole(camera, thing.mask)
     size = at.shape[:2]
-    mask = _remapped(thing.mask.astype(np.float32), at) > SOLID
+    mask = sampled(thing.mask.astype(np.float32), at) > SOLID
     pixels, depth_m = _own_returns(view, camera, thing)
     _refuse_hidden(view, camera, thing.mask, float(np.quantile(depth_m, 0.1)))
     seen = camera.directions(pixels)
     upright = seen[:, :2] / seen[:, 2:] * focal + center
     relief = _relief(size, upright, depth_m, float(focal[0]))
-    rgba = _soft(_remapped(view.picture.rgb8(), at), mask)
+    rgba = _soft(sampled(view.picture.rgb8(), at), mask)
     to_object, faces = _object_frame(view, thing, (focal, center, relief, mask), to_ego)
     plain = Cutout(name, thing.kind, "", rgba, relief, focal, center, to_object, 1.0, None, faces)
     return _lit(view, camera, plain, to_ego)
@@ -140,11 +140,6 @@ def _pinhole(camera: CameraModel, mask: Flags) -> tuple[Floats, Floats, Floats]:
     grid = (np.stack([x, y], axis=-1) - center) / focal
     at = camera.project(np.concatenate([grid, np.ones((*x.shape, 1))], axis=-1).reshape(-1, 3)).reshape(*x.shape, 2)
     return focal, center - low, np.where(np.abs(at - np.rint(at)) < 1e-3, np.rint(at), at)
-
-
-def _remapped(layer: npt.NDArray[Any], at: Floats) -> npt.NDArray[Any]:
-    x, y = (np.ascontiguousarray(at[..., i], np.float32) for i in (0, 1))
-    return np.asarray(cv2.remap(layer, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 
 
 def _own_returns(view: View, camera: CameraModel, thing: LabelledObject) -> tuple[Floats, Floats]:

@@ -11,6 +11,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.engine.plan import TRANSPORTS
+from mt_nodes.runs.loop.scenario_request import refuse_undrivable
 from mt_nodes.stacks.stack import Stack
 
 PRINCIPLES = ("equal_treatment", "humans_before_animals", "fewer_casualties", "law_abiding_before_violating")
@@ -62,7 +63,7 @@ def checked_request(request: MoralRequest, stack: Stack) -> MoralRequest:
         raise UsageError(f"--transport inprocess: stack '{stack.name}' is not a Python callable; use --transport ros")
     if request.transport == "ros" and request.workers > 1:
         raise UsageError(f"--workers: got {request.workers}, expected 1 where a stack is driven over topics")
-    _refuse_stack(stack)
+    refuse_undrivable(stack, "whom it would hit cannot be asked", "drive")
     return request
 
 
@@ -83,19 +84,3 @@ def _refuse_numbers(request: MoralRequest) -> None:
     ):
         if not low <= value <= high:
             raise UsageError(f"{name}: got {value:g}, expected {low:g} to {high:,g}")
-
-
-def _refuse_stack(stack: Stack) -> None:
-    if "control" not in stack.answers:
-        raise UsageError(
-            f"stack '{stack.name}' answers {', '.join(stack.answers)}, no control: whom it would hit cannot be asked"
-        )
-    if not (stack.forgets or stack.stateless):
-        raise UsageError(
-            f"stack '{stack.name}' is external and cannot be started anew for each drive; let reset: in its file name "
-            "the service that makes it forget"
-        )
-    if stack.needs:
-        raise UsageError(f"stack '{stack.name}' needs {', '.join(stack.needs)}, which worlds do not publish")
-    if stack.match == "arrival":
-        raise UsageError(f"stack '{stack.name}' has match: arrival, which is for `mt live`; expected stamp or order")

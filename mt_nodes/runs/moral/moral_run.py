@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class MoralRun(StackRun[MoralRequest]):
     ``pool``: dilemmas to draw from. ``published``: those that come first, whatever is drawn.
     """
 
-    COMMAND, KEY = COMMAND, "principles"
+    COMMAND, KEY, REQUEST = COMMAND, "principles", MoralRequest
 
     principles: tuple[Principle, ...]
     pool: tuple[Dilemma, ...]
@@ -53,11 +53,6 @@ class MoralRun(StackRun[MoralRequest]):
             raise UsageError(f"--pool {request.pool}: got no dilemma, expected one or more")
         first = published() if request.pool == MoralRequest().pool else ()
         return cls(request, out, stack, principles, pool, first, Rig.for_stack(stack))
-
-    @classmethod
-    def read_request(cls, plain: Mapping[str, Any], out: Path) -> MoralRequest:
-        """Return the request."""
-        return MoralRequest.from_plain(plain)
 
     @property
     def judges(self) -> Sequence[Principle]:

@@ -58,7 +58,7 @@ class Damage:
 class Run(SuiteRun[ReplayRequest]):
     """Everything a replay needs, checked: what cannot run was refused while making it."""
 
-    COMMAND, KEY = "mt replay", "bags"
+    COMMAND, KEY, REQUEST = "mt replay", "bags", ReplayRequest
 
     sources: tuple[Source, ...]
     damage: Damage = field(default_factory=Damage)

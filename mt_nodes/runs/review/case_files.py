@@ -17,8 +17,7 @@ from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import MtError
 from mt_nodes.base.wording import counted
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.image_markers import IMAGE_MARKER, LINES, PATH
-from mt_nodes.data.cdr.markers import ADD, CUBE, MARKERS
+from mt_nodes.data.cdr.markers import ADD, CUBE, IMAGE_MARKER, LINES, MARKERS, PATH
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.evidence import evidence_name, read_evidence

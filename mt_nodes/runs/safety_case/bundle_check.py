@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.dsse import SignedStatement, key_id, public_key
 from mt_nodes.base.errors import ExitCode, MtError
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.wording import counted
 from mt_nodes.engine.plan import PLAN_FILE
 from mt_nodes.runs.again.verification import damage
@@ -33,17 +34,13 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class BundleCheck:
+class BundleCheck(PlainData):
     """One check: what was found; ``wrong``: why it is not to be trusted; ``unproved``: what it does not show."""
 
     what: str
     found: str = ""
     wrong: tuple[str, ...] = ()
     unproved: str = ""
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

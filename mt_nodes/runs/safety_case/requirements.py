@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, needs_extra
 from mt_nodes.base.params import build, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.wording import counted
@@ -113,10 +113,8 @@ def _reqif_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     # Nothing in ReqIF needs a document type, and entities are declared nowhere else: none can be expanded.
     if "<!DOCTYPE" in data.upper() or "<!ENTITY" in data.upper():
         raise UsageError(f"{path}: got a document type (DTD), expected a ReqIF file without; entities are not read")
-    try:
+    with needs_extra("evidence", "ReqIF needs the package reqif; type"):
         from reqif.parser import ReqIFParser
-    except ImportError as error:
-        raise UsageError("ReqIF needs the package reqif; type: pip install 'mt_nodes[evidence]'") from error
     try:
         bundle = ReqIFParser.parse_from_string(data)
         content = bundle.core_content.req_if_content

@@ -7,7 +7,7 @@ import datetime
 from collections.abc import Iterable
 from pathlib import Path
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, needs_extra
 
 
 def witnessed_time(token: Path, roots: Iterable[Path], sha256: str) -> datetime.datetime:
@@ -17,11 +17,9 @@ def witnessed_time(token: Path, roots: Iterable[Path], sha256: str) -> datetime.
     the caller trusts.
     Raises UsageError: the token is none, is of something else, or is not signed by an authority of these roots.
     """
-    try:
+    with needs_extra("evidence", "time stamps need rfc3161-client; type"):
         from cryptography.x509 import load_pem_x509_certificates
         from rfc3161_client import VerificationError, VerifierBuilder, decode_timestamp_response
-    except ImportError as error:
-        raise UsageError("time stamps need rfc3161-client; type: pip install 'mt_nodes[evidence]'") from error
     builder = VerifierBuilder()
     for path in roots:
         try:

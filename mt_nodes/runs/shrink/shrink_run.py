@@ -15,7 +15,6 @@ from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.jsonl import jsonable, read_result, write_result
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.stats.repeats import Confirm
-from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Progress, Recorder
@@ -57,7 +56,7 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
     ``finished``: the pair. ``subject``: what is made small of it; the directory holds the run that plays it, too.
     """
 
-    COMMAND, KEY = "mt shrink", "directory"
+    COMMAND, KEY, REQUEST = "mt shrink", "directory", ShrinkRequest
 
     finished: RecordedPair
     subject: Subject
@@ -69,13 +68,8 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
         Raises MtError: the run, its bag or its stack is not what it was.
         """
         finished = RecordedPair.find(Path(request.directory), request.pair)
-        refuse(finished)
+        finished.refuse_unless_violated()
         return cls(request, out, finished, subject_of(finished, request.transport, request.bag, out))
-
-    @classmethod
-    def read_request(cls, plain: Mapping[str, Any], out: Path) -> ShrinkRequest:
-        """Return the request."""
-        return ShrinkRequest.from_plain(plain)
 
     @classmethod
     def create(cls, request: ShrinkRequest, out: str | None) -> ShrinkRun:
@@ -118,13 +112,6 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
     def confirm(self) -> Confirm | None:
         """How often a smaller form must fail, None: what the first plays advise."""
         return Confirm.parse(self.request.confirm) if self.request.confirm else None
-
-
-def refuse(finished: RecordedPair) -> None:
-    """Refuse a pair that there is nothing to make small of. Raises UsageError: it was not violated."""
-    what = f"{finished.directory}: pair '{finished.pair}'"
-    if (outcome := finished.verdict.outcome) is not Outcome.VIOLATED:
-        raise UsageError(f"{what} ended as {outcome.value}, expected a VIOLATED one; pairs.csv lists them")
 
 
 def carry_out(

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.safety_settings import Caps
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.runs.vehicle.interlock import SafetySignal, checked
@@ -37,7 +38,7 @@ def _one(cls: type) -> Any:
 
 
 @dataclass(frozen=True)
-class InlineConfig:
+class InlineConfig(PlainData):
     """One configuration file."""
 
     topics: tuple[Between, ...] = param((), convert=_list_of(Between), help="raw and topic of each; leading one first")
@@ -61,10 +62,6 @@ class InlineConfig:
     transforms: str = param("", help="YAML file of transforms, where live /tf does not give them")
     plugins: tuple[str, ...] = param((), help="directories with your own plugins")
     caps: Caps = param(Caps(), convert=_one(Caps), help="what the mutator may take of the computer")
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON and YAML can hold, and :func:`inline_config` reads."""
-        return asdict(self)
 
 
 def inline_config(given: Mapping[str, Any], where: str) -> InlineConfig:

@@ -57,7 +57,7 @@ class WatchRun(StackRun[WatchRequest]):
     checks: Mapping[str, StreamCheck]
     left_out: Mapping[str, str] = field(default_factory=dict)
 
-    COMMAND, KEY = "mt live --watch-only", "watch"
+    COMMAND, KEY, REQUEST = "mt live --watch-only", "watch", WatchRequest
 
     @classmethod
     def make(cls, request: WatchRequest, out: Path) -> WatchRun:
@@ -74,11 +74,6 @@ class WatchRun(StackRun[WatchRequest]):
             load_transforms(Path(request.transforms))
         checks, left_out = named_checks(request.watch, stack)
         return cls(request, out, stack, checks, left_out)
-
-    @classmethod
-    def read_request(cls, data: Mapping[str, Any], out: Path) -> WatchRequest:
-        """Return what was asked for."""
-        return WatchRequest.from_plain(data)
 
     def refuse_impossible(self) -> None:
         """Refuse messages whose packages are not installed: a bag brings its own definitions, topics do not."""

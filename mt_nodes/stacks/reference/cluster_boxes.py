@@ -9,6 +9,7 @@ import numpy as np
 import shapely
 
 from mt_nodes.base.arrays import Floats, Ints, Mask
+from mt_nodes.data.rotations import rectangle_corners
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ def enclosed(centre: Floats, extent: Floats, yaw: Floats, hosts: Mask, slack_m: 
     ``centre``, ``extent``, ``yaw``: (M, 2), (M, 2), (M,) as :func:`rectangles` returns them. ``hosts``: (M,) which of
     them may enclose others.
     """
-    corners = _corners(centre, extent, yaw)
+    corners = rectangle_corners(centre, extent, yaw)
     area, host = extent.prod(axis=1), np.full(len(yaw), -1)
     rows = np.flatnonzero(hosts)
     for row in rows[np.argsort(area[rows], kind="stable")].tolist():
@@ -78,14 +79,6 @@ def enclosed(centre: Floats, extent: Floats, yaw: Floats, hosts: Mask, slack_m: 
         inside = (local <= extent[row] / 2.0 + slack_m).all(axis=(1, 2))
         host[inside & (area < area[row])] = row
     return host
-
-
-def _corners(centre: Floats, extent: Floats, yaw: Floats) -> Floats:
-    """Return the corners (M, 4, 2) of rectangles."""
-    half = extent[:, None, :] / 2.0 * np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0], [-1.0, 1.0]])
-    c, s = np.cos(yaw)[:, None], np.sin(yaw)[:, None]
-    turned = np.stack([c * half[..., 0] - s * half[..., 1], s * half[..., 0] + c * half[..., 1]], axis=-1)
-    return np.asarray(centre[:, None, :] + turned)
 
 
 def label_by_size(size_m: Floats) -> list[str]:

@@ -9,9 +9,11 @@ angle, for which there is a bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.base.arrays import Floats, Singles
 from mt_nodes.data.images.codecs import Picture, Pixels
@@ -95,7 +97,7 @@ def composite(
     if window is None or not there.in_picture.any():
         return None
     at, inside = _sources(thing, there, turn, window, silhouette.window)
-    alpha = np.where(inside, _sampled(_alpha(silhouette, picture), at), np.float32(0.0))
+    alpha = np.where(inside, sampled(_alpha(silhouette, picture), at), np.float32(0.0))
     clear = ~occluder_mask(there, depth, window) | _within(silhouette, window)
     sight = alpha * cv2.blur(clear.astype(np.float32), (3, 3))
     if not (alpha > 0.5).any():
@@ -105,7 +107,7 @@ def composite(
     piece *= _darkened(thing, there, silhouette, picture, without, window, clear).reshape(
         *sight.shape, *[1] * (piece.ndim - 2)
     )
-    colours = _sampled(picture.pixels[silhouette.window].astype(np.float32), at)
+    colours = sampled(picture.pixels[silhouette.window].astype(np.float32), at)
     share = sight.reshape(*sight.shape, *[1] * (piece.ndim - 2))
     blended = piece * (1.0 - share) + colours.reshape(piece.shape) * share
     pixels[window] = np.rint(np.clip(blended, 0, picture.full_scale)).astype(pixels.dtype)
@@ -138,7 +140,8 @@ def _sources(
     return np.where(inside[:, None], pixels, 0.0).reshape(*shape, 2), inside.reshape(shape)
 
 
-def _sampled(image: Singles, at: Floats) -> Singles:
+def sampled(image: npt.NDArray[Any], at: Floats) -> npt.NDArray[Any]:
+    """Return the samples of an image at places (h, w, 2) between its pixels: x and y."""
     x, y = (np.ascontiguousarray(at[..., i], np.float32) for i in (0, 1))
     return np.asarray(cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 
@@ -184,4 +187,4 @@ def _darkened(
         inside = np.asarray(((pixels >= 0) & (pixels <= size - 1)).all(axis=1)).reshape(x.shape)
     at = np.where(inside[..., None], pixels.reshape(*x.shape, 2), 0.0)
     ground = inside & clear & below_horizon(there, window)
-    return np.where(ground, _sampled(factor, at), np.float32(1.0))
+    return np.where(ground, sampled(factor, at), np.float32(1.0))

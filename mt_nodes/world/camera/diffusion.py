@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError, needs_extra
 
 Rgb = npt.NDArray[np.uint8]
 
@@ -205,11 +205,9 @@ def _pipeline(model: str, device: str) -> tuple[Any, Any]:
 
     Noise is generated on the CPU, so that it is the same for every device.
     """
-    try:
+    with needs_extra("diffusion", "edits by diffusion need the extra"):
         import torch
         from diffusers import DiffusionPipeline
-    except ImportError as error:
-        raise UsageError(f"{error}; edits by diffusion need the extra: pip install 'mt_nodes[diffusion]'") from error
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     dtype = torch.bfloat16 if where.startswith("cuda") else torch.float32
     try:

@@ -33,7 +33,7 @@ _SPOT_RAD, _SPREAD_RAD, _SPREAD = 0.16, 0.42, 0.3
 _SPOT_AS_DAY_M, _BRIGHTEST = 27.0, 1.1
 
 
-def headlamps(forward: Singles, left: Singles, upward: Singles, range_m: Singles, strength: float = 1.0) -> Singles:
+def headlamps(forward: Singles, left: Singles, upward: Singles, range_m: Singles) -> Singles:
     """Return the light of headlamps relative to daylight, along unit vectors of ``base_link`` at ranges; any shape.
 
     A beam of two Gaussians of the angle, falling with the square of the range; shape and strength are assumptions.
@@ -41,7 +41,7 @@ def headlamps(forward: Singles, left: Singles, upward: Singles, range_m: Singles
     above = np.maximum(np.arcsin(np.clip(upward, -1.0, 1.0)) - np.float32(_AIM_RAD), 0.0) / np.float32(_HIGH_RAD)
     beam = np.exp(-0.5 * (np.square(np.arctan2(left, forward) / np.float32(_WIDE_RAD)) + np.square(above)))
     near = np.square(_AS_DAY_M / np.maximum(range_m, np.float32(_NEAREST_M)))
-    return np.asarray(strength * np.minimum(beam * near, _MOST), np.float32)
+    return np.asarray(np.minimum(beam * near, _MOST), np.float32)
 
 
 def low_beams(points_m: Floats, strength: float = 1.0) -> Singles:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.errors import UsageError, needs_extra, suggest
 
 Rgb = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.uint8]
@@ -59,11 +59,9 @@ def _segments_of(segmenter: Any, model: str, device: str, rgb: Rgb) -> dict[str,
 @lru_cache(maxsize=2)
 def _segmenter(model: str, device: str) -> Any:
     """Load a model, with the processing of pictures that its directory names, onto a device."""
-    try:
+    with needs_extra("diffusion", "segmentation needs the extra"):
         import torch
         from transformers import pipeline
-    except ImportError as error:
-        raise UsageError(f"{error}; segmentation needs the extra: pip install 'mt_nodes[diffusion]'") from error
     where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     try:
         return pipeline("image-segmentation", model=model, device=where)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError, needs_extra
 from mt_nodes.world.drive.external import SAME_ORIGIN, Origin, SimulatedObject, ego_of
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Vehicle
@@ -286,8 +286,6 @@ class CarlaSimulator:
 
 
 def _imported() -> Any:
-    try:
+    with needs_extra("carla", "--simulator carla needs a package; type"):
         import carla
-    except ImportError as error:
-        raise UsageError(f"--simulator carla needs a package; type: pip install 'mt_nodes[carla]' ({error})") from error
     return carla

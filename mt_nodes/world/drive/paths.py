@@ -16,6 +16,8 @@ from mt_nodes.world.drive.scenario import Actor
 STRAIGHT_ON_M = 5000.0
 """How far somebody goes who has no waypoints: farther than any map."""
 _LEAST_M = 1e-6
+#: How far from a vehicle's way a stop line may be that it stops at.
+_REACH_M = 1.5
 
 
 class Paths:
@@ -113,7 +115,7 @@ def stops_on_foot(actor: Actor, road: RoadMap) -> list[tuple[float, str]]:
     return stops
 
 
-def stops_on_wheels(actor: Actor, road: RoadMap, reach_m: float = 1.5) -> list[tuple[float, str]]:
+def stops_on_wheels(actor: Actor, road: RoadMap) -> list[tuple[float, str]]:
     """Return where a vehicle's way passes a stop line in its direction, along the way, and its light."""
     line, stops = line_of(actor), []
     for signal in road.signals:
@@ -122,7 +124,7 @@ def stops_on_wheels(actor: Actor, road: RoadMap, reach_m: float = 1.5) -> list[t
         stop = road.lanes[signal.lane].pose_at(signal.stop_m)
         station = line.project(shapely.Point(stop.x_m, stop.y_m))
         near, ahead = line.interpolate(station), line.interpolate(station + 0.5)
-        if near.distance(shapely.Point(stop.x_m, stop.y_m)) > reach_m:
+        if near.distance(shapely.Point(stop.x_m, stop.y_m)) > _REACH_M:
             continue
         along = (ahead.x - near.x) * np.cos(stop.yaw_rad) + (ahead.y - near.y) * np.sin(stop.yaw_rad)
         if along > 0.35:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import needs_extra
 
 PACKAGE = "mt_nodes"
 EGO, VEHICLE, PEDESTRIAN, MISC_OBJECT = range(4)
@@ -83,10 +83,8 @@ def message(name: str) -> Any:
 
 @lru_cache
 def _classes() -> dict[str, Any]:
-    try:
+    with needs_extra("awsim", "this simulator needs protobuf"):
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-    except ImportError as error:
-        raise UsageError(f"this simulator needs protobuf: pip install 'mt_nodes[awsim]' ({error})") from error
     file = descriptor_pb2.FileDescriptorProto(name="mt_nodes/traffic.proto", package=PACKAGE, syntax="proto3")
     envelopes = {
         "SimulationRequest": {field: (number, kind) for field, (number, kind) in REQUESTS.items()},

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from math import atan2
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError, needs_extra
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.world.drive import traffic_messages as api
 from mt_nodes.world.drive.external import SAME_ORIGIN, Origin, SimulatedObject, ego_of
@@ -244,10 +244,8 @@ class TrafficSimulator:
 
 def _connected(settings: TrafficSettings) -> Any:
     api.message("SimulationRequest")
-    try:
+    with needs_extra("awsim", "this simulator needs pyzmq"):
         import zmq
-    except ImportError as error:
-        raise UsageError(f"this simulator needs pyzmq: pip install 'mt_nodes[awsim]' ({error})") from error
     socket = zmq.Context.instance().socket(zmq.REQ)
     socket.setsockopt(zmq.SNDTIMEO, round(settings.timeout_s * 1e3))
     socket.setsockopt(zmq.RCVTIMEO, round(settings.timeout_s * 1e3))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt_nodes.base.arrays import Ints, Mask, Singles
-from mt_nodes.world.scene.furniture import RETRO_REFLECTIVE, STEEL
+from mt_nodes.world.scene.furniture import RETRO_REFLECTIVE
 from mt_nodes.world.scene.lamps import LAMPS, OFF
-from mt_nodes.world.scene.meshes import GLASS, SKIN, TYRE
+from mt_nodes.world.scene.meshes import GLASS, SKIN, STEEL, TYRE
 from mt_nodes.world.scene.palette import (
     BLACK,
     BLUE,

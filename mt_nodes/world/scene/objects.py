@@ -7,18 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mt_nodes.world.scene import (
-    animals,
-    country,
-    furniture,
-    meshes,
-    people,
-    rail,
-    riders,
-    road_edge,
-    signallers,
-    vehicles,
-)
+from mt_nodes.world.scene import animals, country, furniture, meshes, people, vehicles
 from mt_nodes.world.scene.meshes import Mesh
 
 
@@ -61,27 +50,27 @@ KINDS: dict[str, ObjectKind] = {
     "box": ObjectKind(furniture.carton, "unknown", 0.5),
     "traffic_sign": ObjectKind(furniture.traffic_sign, "unknown", 1.0),
     "traffic_light": ObjectKind(furniture.traffic_light, "unknown", 0.1),
-    "scooter_rider": ObjectKind(riders.scooter_rider, "pedestrian", 0.35),
-    "skateboarder": ObjectKind(riders.skateboarder, "pedestrian", 0.35),
-    "tricycle_rider": ObjectKind(riders.tricycle_rider, "cyclist", 0.35),
-    "quadricycle_rider": ObjectKind(riders.quadricycle_rider, "cyclist", 0.35),
-    "flag_bearer": ObjectKind(riders.flag_bearer, "pedestrian", 0.35),
-    "tow_truck": ObjectKind(riders.tow_truck, "truck", 0.5),
-    "tram": ObjectKind(rail.tram, "bus", 0.42),
-    "crossing_gate": ObjectKind(rail.crossing_gate, "unknown", 0.6),
-    "traffic_officer": ObjectKind(signallers.traffic_officer, "pedestrian", 0.35),
-    "crossing_guard": ObjectKind(signallers.crossing_guard, "pedestrian", 0.35),
-    "construction_worker": ObjectKind(signallers.construction_worker, "pedestrian", 0.35),
+    "scooter_rider": ObjectKind(people.scooter_rider, "pedestrian", 0.35),
+    "skateboarder": ObjectKind(people.skateboarder, "pedestrian", 0.35),
+    "tricycle_rider": ObjectKind(people.tricycle_rider, "cyclist", 0.35),
+    "quadricycle_rider": ObjectKind(people.quadricycle_rider, "cyclist", 0.35),
+    "flag_bearer": ObjectKind(people.flag_bearer, "pedestrian", 0.35),
+    "tow_truck": ObjectKind(vehicles.tow_truck, "truck", 0.5),
+    "tram": ObjectKind(vehicles.tram, "bus", 0.42),
+    "crossing_gate": ObjectKind(furniture.crossing_gate, "unknown", 0.6),
+    "traffic_officer": ObjectKind(people.traffic_officer, "pedestrian", 0.35),
+    "crossing_guard": ObjectKind(people.crossing_guard, "pedestrian", 0.35),
+    "construction_worker": ObjectKind(people.construction_worker, "pedestrian", 0.35),
     "horse_rider": ObjectKind(country.horse_rider, "animal", 0.37),
     "horse_carriage": ObjectKind(country.horse_carriage, "animal", 0.37),
     "tractor": ObjectKind(country.tractor, "truck", 0.42),
     "trailer": ObjectKind(country.trailer, "truck", 0.5),
     "load_carrier": ObjectKind(country.load_carrier, "truck", 0.42),
-    "delineator": ObjectKind(road_edge.delineator, "unknown", 0.6),
-    "guardrail": ObjectKind(road_edge.guardrail, "unknown", 0.42),
-    "speed_bump": ObjectKind(road_edge.speed_bump, "unknown", 0.12),
-    "traffic_island": ObjectKind(road_edge.traffic_island, "unknown", 0.36),
-    "gantry_sign": ObjectKind(road_edge.gantry_sign, "unknown", 0.42),
+    "delineator": ObjectKind(furniture.delineator, "unknown", 0.6),
+    "guardrail": ObjectKind(furniture.guardrail, "unknown", 0.42),
+    "speed_bump": ObjectKind(furniture.speed_bump, "unknown", 0.12),
+    "traffic_island": ObjectKind(furniture.traffic_island, "unknown", 0.36),
+    "gantry_sign": ObjectKind(furniture.gantry_sign, "unknown", 0.42),
 }
 
 

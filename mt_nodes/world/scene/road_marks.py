@@ -115,10 +115,10 @@ def _dashes(at: MarkPlace, y_m: float) -> list[Outline]:
     return [_box(x, min(x + _DASH_M, at.high_m), y_m - _LINE_M / 2, y_m + _LINE_M / 2) for x in starts]
 
 
-def _stroke(a: Point, b: Point, width_m: float = _STROKE_M) -> Outline:
+def _stroke(a: Point, b: Point) -> Outline:
     """Return a straight stroke between two points."""
     along = np.subtract(b, a)
-    across = np.array([-along[1], along[0]]) * width_m / 2.0 / np.hypot(*along)
+    across = np.array([-along[1], along[0]]) * _STROKE_M / 2.0 / np.hypot(*along)
     return np.array([a + across, b + across, b - across, a - across])
 
 

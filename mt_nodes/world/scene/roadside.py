@@ -16,8 +16,8 @@ from mt_nodes.base.arrays import Singles
 from mt_nodes.world.scene.appearance import Paint, Surface, SurfaceColours
 from mt_nodes.world.scene.faces import SIGNS, face_of
 from mt_nodes.world.scene.figures import Figure
-from mt_nodes.world.scene.furniture import RETRO_REFLECTIVE, STEEL
-from mt_nodes.world.scene.meshes import Mesh, box, merged, prism, rod
+from mt_nodes.world.scene.furniture import RETRO_REFLECTIVE
+from mt_nodes.world.scene.meshes import STEEL, Mesh, box, merged, prism, rod
 from mt_nodes.world.scene.sight import RaycastBody
 from mt_nodes.world.scene.signals import SIGNALS, faces_of
 

@@ -88,12 +88,12 @@ class ChangesImages(Mutation):
     only that the promised change is visible.
     """
 
-    @abstractmethod
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Make every random choice for one image.
+        """Make every random choice for one image; by default nothing is random.
 
         Raises NotApplicable: there is no honest follow-up of it. NoEffect: the change is out of its sight.
         """
+        return {}
 
     @abstractmethod
     def change_image(self, view: View, draw: Draw) -> Pixels:

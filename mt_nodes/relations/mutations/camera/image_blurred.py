@@ -43,10 +43,6 @@ class ImageDefocused(EachImage):
     )
     random: ClassVar[bool] = False
 
-    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random."""
-        return {}
-
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Blur by one box, then by the other, in stripes that include the rows that their edges need."""
         pixels, widths = view.picture.pixels, _widths(self.radius_px)

@@ -29,10 +29,6 @@ class Pointwise(EachImage):
     def curves(self) -> tuple[Curve, ...]:
         """Return one curve, or those of red, green and blue; each maps values 0 to 1 to values."""
 
-    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random."""
-        return {}
-
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Look every sample up."""
         return mapped_by_table(view.picture.pixels, *self.tables(view.picture), out=_outgoing(view))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -48,10 +48,6 @@ class ImageWarped(EachImage):
     def follows(self) -> bool:
         """Whether the calibration follows the picture."""
         return False
-
-    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random."""
-        return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Move every pixel, with bilinear interpolation."""

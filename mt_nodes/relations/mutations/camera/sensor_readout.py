@@ -120,10 +120,6 @@ class ImagePixelated(EachImage):
     bin_px: int = param(4, low=2, high=64, unit="pixels", neutral=2, help="width and height of a square")
     random: ClassVar[bool] = False
 
-    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random."""
-        return {}
-
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Shrink by the mean, enlarge by repetition; squares that the edges cut go on beyond as mirror images."""
         height, width = view.picture.size

@@ -67,12 +67,12 @@ class EachCloud(Mutation):
     #: Part of a bundle that holds what it changes.
     part: ClassVar[str] = "clouds"
 
-    @abstractmethod
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Make every random choice of one cloud.
+        """Make every random choice of one cloud; by default nothing is random.
 
         Raises NotApplicable: there is no honest follow-up of it. NoEffect: the change does not reach it.
         """
+        return {}
 
     @abstractmethod
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:

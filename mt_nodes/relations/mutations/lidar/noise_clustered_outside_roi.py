@@ -13,7 +13,7 @@ from mt_nodes.base.arrays import Floats, Rows
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
-from mt_nodes.data.regions import Region, load_region
+from mt_nodes.data.regions import Region, RegionGiven, load_region
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.added_points import added_rows, free_rows, proof_of_addition, with_added
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
@@ -25,7 +25,7 @@ _ROUNDING_M = 1e-3
 
 
 @dataclass(frozen=True)
-class NoiseClusteredOutsideRoi(EachCloud):
+class NoiseClusteredOutsideRoi(RegionGiven, EachCloud):
     """Adds clusters of points outside the region of interest, as from birds, leaves, exhaust or dust.
 
     MR1 of Zhou and Sun (CACM 62(3), 2019) with clustered points: centres are uniform by area outside the region and its
@@ -48,9 +48,6 @@ class NoiseClusteredOutsideRoi(EachCloud):
     ego_radius_m: float = param(
         3.0, low=0.0, high=50.0, unit="m", aspect="fixed", help="no noise this near the sensor (over ground)"
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "region", load_region(self.region))
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose centres far enough from everything for a whole ball, then points, rows and intensities."""

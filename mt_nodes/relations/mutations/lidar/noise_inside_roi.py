@@ -15,7 +15,7 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
-from mt_nodes.data.regions import Region, load_region
+from mt_nodes.data.regions import Region, RegionGiven, load_region
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
@@ -35,7 +35,7 @@ _EDGE_M = 1e-6
 
 
 @dataclass(frozen=True)
-class NoiseInsideRoi(EachCloud):
+class NoiseInsideRoi(RegionGiven, EachCloud):
     """Shortens a few beams inside the region of interest, as insects, drops or flakes do.
 
     Each noise point replaces a return on its own beam, at a range uniform below the old one, so that every beam keeps
@@ -50,9 +50,6 @@ class NoiseInsideRoi(EachCloud):
     points: int = param(20, low=1, high=100_000, neutral=1, help="noise points in each cloud")
     region: Region = param("front_40m", convert=load_region, help="where the noise is")
     ego_radius_m: float = param(3.0, low=0.1, high=50.0, unit="m", aspect="fixed", help="no noise this near the sensor")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "region", load_region(self.region))
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose beams whose return can be shortened into the region, and their ranges."""

@@ -17,7 +17,7 @@ from mt_nodes.base.params import param
 from mt_nodes.base.seeds import drawn_ahead
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
-from mt_nodes.data.regions import Region, load_region
+from mt_nodes.data.regions import Region, RegionGiven, load_region
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.lidar.added_points import added_rows, free_rows, with_added
@@ -38,7 +38,7 @@ _RAY_TOLERANCE_RAD = 1e-3
 
 
 @dataclass(frozen=True)
-class NoiseOutsideRoi(Mutation):
+class NoiseOutsideRoi(RegionGiven, Mutation):
     """Scatters points outside the region of interest, after MR1 of Zhou and Sun (CACM 62(3), 2019).
 
     ``paper``: points uniform by area outside the region and its margin, z uniform between the frame's lowest and
@@ -76,9 +76,6 @@ class NoiseOutsideRoi(Mutation):
     intensity: str = param(
         "frame", choices=("frame", "full_scale"), help="uniform over the frame's own, or a retro-reflector's"
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "region", load_region(self.region))
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Choose places, rows and intensities for every cloud, under ``<topic>|<name>``."""

@@ -13,7 +13,7 @@ from mt_nodes.base.arrays import Floats, Mask, Rows
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
-from mt_nodes.data.regions import Polygon, Region, load_region
+from mt_nodes.data.regions import Polygon, Region, RegionGiven, load_region
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.drawn_returns import RowsLost, as_mask, rows_of
@@ -28,7 +28,7 @@ _COARSE_M = 0.01
 
 
 @dataclass(frozen=True)
-class RegionCutOut(RowsLost):
+class RegionCutOut(RegionGiven, RowsLost):
     """Loses every return in a region, as with a faulty filter, mask or cropped map tile.
 
     Nothing replaces them and nothing behind changes, so an object in the region vanishes without its shadow. Obstacles
@@ -44,9 +44,6 @@ class RegionCutOut(RowsLost):
         convert=load_region,
         help="what is cut out, of its heights if it has limits",
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "region", load_region(self.region))
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the returns in the region; nothing is random."""

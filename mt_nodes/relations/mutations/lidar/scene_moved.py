@@ -81,10 +81,6 @@ class SceneMoved(EachCloud):
         self._one_matrix(bundle, motion := state if self.drawn_once else self.draw_scene(rng))
         return {f"{cloud.topic}|{name}": value for cloud in bundle.clouds for name, value in motion.items()}
 
-    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Nothing: there are no draws for single clouds."""
-        return {}
-
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Move every return of a cloud."""
         matrix, raw = self._matrix(bundle, cloud, draw), cloud.raw.copy()

@@ -15,7 +15,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.radar import Radar, cartesian
 from mt_nodes.data.radar_motion import directions
-from mt_nodes.data.regions import Region, load_region
+from mt_nodes.data.regions import Region, RegionGiven, load_region
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.placement import to_region
@@ -36,7 +36,7 @@ _STIR_MPS = 0.1
 
 
 @dataclass(frozen=True)
-class RadarClutter(DetectionsAdded):
+class RadarClutter(RegionGiven, DetectionsAdded):
     """Adds false detections outside a region: noise peaks, or clutter of the ground and of guard rails.
 
     A detector with a constant false alarm rate reports noise in a resolution cell with the same probability wherever
@@ -57,9 +57,6 @@ class RadarClutter(DetectionsAdded):
         1.0, low=0.0, high=100.0, unit="m", aspect="place", help="margin around the region, without any"
     )
     max_range_m: float = param(100.0, low=5.0, high=500.0, unit="m", aspect="fixed", help="the sensor's range")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "region", load_region(self.region))
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose places, range rates and strengths."""

@@ -101,10 +101,6 @@ class RadarPlaceErrors(EachRadar):
         if not any((self.range_offset_m, self.range_step_m, self.azimuth_offset_deg, self.azimuth_step_deg)):
             raise UsageError("all offsets and steps are 0, which changes nothing")
 
-    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Nothing is random."""
-        return {}
-
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Move every detection."""
         radar = as_radar(cloud)

@@ -15,7 +15,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.radar import Radar, polar
 from mt_nodes.data.radar_motion import SensorMotion, directions
-from mt_nodes.data.regions import Region, load_region
+from mt_nodes.data.regions import Region, RegionGiven, load_region
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.placement import to_region
@@ -39,7 +39,7 @@ _INSTANT_S = 1e-3
 
 
 @dataclass(frozen=True)
-class RadarGhosts(DetectionsAdded):
+class RadarGhosts(RegionGiven, DetectionsAdded):
     """Adds ghost targets of multipath outside a region.
 
     ``mirror``: a flat wall, guard rail or lorry throws the wave on; the target q appears at its mirror image in the
@@ -62,9 +62,6 @@ class RadarGhosts(DetectionsAdded):
         1.0, low=0.0, high=100.0, unit="m", aspect="place", help="margin around the region, without any"
     )
     max_range_m: float = param(100.0, low=5.0, high=500.0, unit="m", aspect="fixed", help="the sensor's range")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "region", load_region(self.region))
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find a wall if needed, and choose the targets; ``like`` are their rows."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ class SearchRun(StackRun[SearchRequest]):
     ``run``: the replay that each trial is one of. ``relation``: what is searched, under its id of the search.
     """
 
-    COMMAND, KEY = COMMAND, "replay"
+    COMMAND, KEY, REQUEST = COMMAND, "replay", SearchRequest
 
     run: Run
     relation: Relation
@@ -90,11 +90,6 @@ class SearchRun(StackRun[SearchRequest]):
             raise UsageError(f"relation '{relation.id}' is of the closed loop, which is not searched")
         varied = dataclasses.replace(relation, id=relation.id + SUFFIX)
         return cls(request, out, run.stack, run, varied, axes_of(request, relation))
-
-    @classmethod
-    def read_request(cls, plain: Mapping[str, Any], out: Path) -> SearchRequest:
-        """Return the request."""
-        return SearchRequest.from_plain(plain)
 
     def at(self, out: Path) -> SearchRun:
         """Return it with another results directory."""

@@ -39,7 +39,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, needs_extra
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.world.drive.maps import is_map_file, load_map
 from mt_nodes.world.drive.road_map import RoadMap
@@ -70,10 +70,8 @@ def _validate(path: Path) -> None:
 
     The library's schemas alone are used: its reader fails on valid files (attributes that may be left out).
     """
-    try:
+    with needs_extra("openscenario", f"{path}: OpenSCENARIO needs a library; type"):
         from scenariogeneration.xosc import xosc_reader
-    except ImportError as error:
-        raise UsageError(f"{path}: OpenSCENARIO needs a library; type: pip install 'mt_nodes[openscenario]'") from error
     try:
         tree = ET.parse(path)
         with contextlib.redirect_stdout(io.StringIO()):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.arrays import Floats
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import needs_extra
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.scenarios.temporal.formula import (
@@ -39,7 +39,6 @@ from mt_nodes.world.scenarios.temporal.formula import (
 from mt_nodes.world.scenarios.temporal.trace_signals import TraceSignals
 from mt_nodes.world.scene.drive import PERIOD_NS
 
-INSTALL = "claims about traces need a library: pip install 'mt_nodes[claims]'"
 #: Ends of drives that came to their end, as the scenario says; see :class:`mt_nodes.world.drive.world.World`.
 WHOLE_DRIVES = ("time", "target", "standstill", "end_of_road")
 _EPSILON = 1e-6
@@ -67,10 +66,8 @@ class ClaimFinding:
 
 def require_library() -> Any:
     """Return `rtamt`. Raises UsageError: it is not installed; says what to type."""
-    try:
+    with needs_extra("claims", "claims about traces need a library"):
         import rtamt
-    except ImportError as error:
-        raise UsageError(f"{INSTALL} ({error})") from error
     return rtamt
 
 

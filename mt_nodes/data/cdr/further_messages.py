@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message types of ``radar_msgs``, which ROS 2 itself lacks, and the layouts of their rows.
+"""Message types that ROS 2 itself lacks: ``radar_msgs``, with the layouts of their rows, and ``ackermann_msgs``.
 
 Source of the definitions: https://github.com/ros-perception/radar_msgs (branch ``ros2``); no ROS installation is needed
 to read and write them in bags.
@@ -11,12 +11,19 @@ import numpy as np
 from rosbags.typesys import get_types_from_msg
 from rosbags.typesys.store import Typestore
 
+DRIVE, DRIVE_STAMPED = "ackermann_msgs/msg/AckermannDrive", "ackermann_msgs/msg/AckermannDriveStamped"
 RADAR_SCAN = "radar_msgs/msg/RadarScan"
 RADAR_TRACKS = "radar_msgs/msg/RadarTracks"
 _RETURN, TRACK_TYPE = "radar_msgs/msg/RadarReturn", "radar_msgs/msg/RadarTrack"
 VECTORS = ("velocity", "acceleration", "size")
 COVARIANCES = ("position_covariance", "velocity_covariance", "acceleration_covariance", "size_covariance")
 _DEFINITIONS = {
+    # https://github.com/ros-drivers/ackermann_msgs (branch ``ros2``): the steering angle is that of the road wheels in
+    # rad, positive to the left; the speed in m/s.
+    DRIVE: "\n".join(
+        f"float32 {name}" for name in ("steering_angle", "steering_angle_velocity", "speed", "acceleration", "jerk")
+    ),
+    DRIVE_STAMPED: "std_msgs/Header header\nackermann_msgs/AckermannDrive drive",
     _RETURN: "\n".join(
         f"float32 {name}" for name in ("range", "azimuth", "elevation", "doppler_velocity", "amplitude")
     ),

@@ -1,34 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt models VERB``: driving models that see camera images, and detectors of obstacles."""
+"""``mt models list``: driving models that see camera images, and their weights."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from typing import Any
-
-from mt_nodes.cli.options import add_verbs, run_verb
-
-VERBS = {
-    "list": ("models_command", "List the networks, and the weights that are available"),
-    "record": ("models_data", "Record images of an expert's drives, with its speed and steering"),
-    "train": ("models_train", "Train a network on images labelled with speed and steering"),
-    "evaluate": ("models_evaluate", "Measure the errors of a trained driving model"),
-    "train-detector": ("models_detector", "Train a LiDAR or camera detector on generated streets"),
-    "evaluate-detector": ("models_detector", "Measure recall and precision of a stack on generated streets"),
-    "cutouts": ("models_cutouts", "Cut real objects out of your labelled images, for added objects"),
-    "edit-video": ("models_video", "Edit a recording by a video model, for image_instructed"),
-}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line of every verb."""
-    add_verbs(parser, VERBS, "VERB")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Carry out the verb and return its exit code."""
-    return run_verb(args, VERBS)
 
 
 def add_list_arguments(parser: argparse.ArgumentParser) -> None:
