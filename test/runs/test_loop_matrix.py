@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from math import pi
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from found_once import obstacles_found_once, worlds_seen_once
 from looped import darting
 from made_drives import START_M, crossing, made_run, pedestrian, setting, with_faults
 
@@ -29,6 +31,13 @@ from mt_nodes.world.drive.scenario import Actor, Pose, Trigger, Waypoint
 from mt_nodes.world.scene.lidar import hdl_64e
 
 pytestmark = pytest.mark.usefixtures("stacks_here")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered() -> Iterator[None]:
+    with worlds_seen_once(), obstacles_found_once():
+        yield
+
 
 RELATIONS = {r.id: r for r in shipped_relations(LOOP_FOLDER) if r.role == "relation"}
 #: Faults of the planner, less those that show only where it must hit somebody: principles find these.

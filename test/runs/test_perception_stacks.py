@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from found_once import obstacles_found_once
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import NotApplicable
@@ -71,6 +72,12 @@ FOUND = (
     ("light_found_green", "colours_swapped"),
 )
 STACK = {**dict.fromkeys(LIDAR, "reference_perception"), **dict.fromkeys(CAMERA, "reference_road_camera")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered() -> Iterator[None]:
+    with obstacles_found_once():
+        yield
 
 
 @cache
