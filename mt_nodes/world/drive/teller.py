@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class Teller:
         self._standing = np.array(poses, dtype=np.float64).reshape(-1, 4)
         self._surface = surface_of(road)
         self._route = Route(road, scenario.ego.start, scenario.ego.target)
+        self._ahead = lru_cache(maxsize=1)(self._route.ahead)  # route and lanes ask for the same
         self._lanes = LanesAround(road)
         self._wheelbase_m = scenario.ego.vehicle.wheelbase_m
         self._stops = {
@@ -83,13 +85,13 @@ class Teller:
     def route(self, state: WorldState, stamp_ns: int) -> Path:
         """Return the centre line of the lanes ahead, with their limits as speeds."""
         ego = state.ego
-        poses, limits = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
+        poses, limits = self._ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
         return replace(Path.make(MAP_FRAME, stamp_ns, poses), speed_mps=limits)
 
     def lanes(self, state: WorldState, stamp_ns: int) -> Lanes:
         """Return the lanes along the route ahead: its own, parallel ones, and oncoming ones."""
         ego = state.ego
-        poses, _ = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
+        poses, _ = self._ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
         return Lanes.make(MAP_FRAME, stamp_ns, self._lanes.along(poses[:_LANES_M]))
 
     def signals(self, state: WorldState, stamp_ns: int) -> SignalStates:
