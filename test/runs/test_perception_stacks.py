@@ -104,6 +104,13 @@ def followups(name: str) -> tuple[tuple[Bundle, Bundle, Effects], ...]:
     return tuple(rows)
 
 
+@cache
+def unchanged(stack: str, camera: bool, indices: tuple[int, ...], fault: str) -> list[Output]:
+    """What a stack says to bundles of the drive, by their indices: most relations' source arm is asked the same."""
+    chosen = [bundle for bundle in drive(camera) if bundle.index in indices]
+    return answers(stack, chosen, fault)
+
+
 def answers(stack: str, bundles: Sequence[Bundle], fault: str = "") -> list[Output]:
     """What a stack says to bundles in turn."""
     own = load_stack(stack)
@@ -119,7 +126,12 @@ def answers(stack: str, bundles: Sequence[Bundle], fault: str = "") -> list[Outp
 def judgements(name: str, fault: str = "") -> list[Judgement]:
     check: Any = load_relation(name).check
     rows = followups(name)
-    source, followup = (answers(STACK[name], [row[arm] for row in rows], fault) for arm in (0, 1))
+    given, followups_given = ([row[arm] for row in rows] for arm in (0, 1))
+    if all(one in drive(name in CAMERA) for one in given):
+        source = unchanged(STACK[name], name in CAMERA, tuple(one.index for one in given), fault)
+    else:  # prepared for the relation
+        source = answers(STACK[name], given, fault)
+    followup = answers(STACK[name], followups_given, fault)
     return [
         check.judge(before, after, effects, given)
         for before, after, (given, _, effects) in zip(source, followup, rows, strict=True)

@@ -16,7 +16,7 @@ from mt_nodes.data.traits import text_of
 from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME
 from mt_nodes.world.drive.bodies import size_of
 from mt_nodes.world.drive.ground import heights_m, surface_of
-from mt_nodes.world.drive.lanes_around import LanesAround
+from mt_nodes.world.drive.lanes_around import lanes_around
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Pose, Scenario
@@ -42,7 +42,7 @@ class Teller:
         self._surface = surface_of(road)
         self._route = Route(road, scenario.ego.start, scenario.ego.target)
         self._ahead = lru_cache(maxsize=1)(self._route.ahead)  # route and lanes ask for the same
-        self._lanes = LanesAround(road)
+        self._lanes = lanes_around(road)
         self._wheelbase_m = scenario.ego.vehicle.wheelbase_m
         self._stops = {
             signal.name: road.lanes[signal.lane].pose_at(signal.stop_m) for signal in road.signals if signal.lane
