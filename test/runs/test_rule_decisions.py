@@ -41,7 +41,7 @@ RELATIONS = ("rule_germany_30", "rule_california_57", "rule_california_51", "rul
 SEEN = ("rule_california_36", "rule_california_27")
 LONG = replace(setting(), scenario=replace(setting().scenario, duration_s=9.0))
 #: Signs and fog are seen at once; a second of a drive with a camera takes two of a processor.
-SHORT = replace(setting(), scenario=replace(setting().scenario, duration_s=5.0))
+SHORT = replace(setting(), scenario=replace(setting().scenario, duration_s=4.0))
 
 
 @pytest.mark.parametrize(
