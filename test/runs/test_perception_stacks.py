@@ -84,7 +84,7 @@ def remembered() -> Iterator[None]:
 def drive(camera: bool) -> tuple[Bundle, ...]:
     """A few frames in a row; with a camera one a second."""
     if camera:
-        return tuple(generate_drive(41, 1, camera=CameraSensor(), bend_1pm=1 / 80, only=range(0, 41, 10)))
+        return tuple(generate_drive(21, 1, camera=CameraSensor(), bend_1pm=1 / 80, only=range(0, 21, 10)))
     return tuple(generate_drive(FRAMES, 1))
 
 
@@ -152,7 +152,10 @@ def test_a_planted_fault_violates_the_relation(name: str, fault: str) -> None:
 
 def test_an_id_that_is_switched_in_the_course_of_a_drive_is_found() -> None:
     relation = load_relation("noise_outside_roi_100_ids_over_time")
-    pipeline, bundles = MutationPipeline(relation.mutate, 0, relation.id), tuple(generate_drive(20, 1))
+    pipeline, bundles = (
+        MutationPipeline(relation.mutate, 0, relation.id),
+        tuple(generate_drive(20, 1)),
+    )
     followups = [pipeline.derive(bundle) for bundle in bundles]
     for fault, outcome in (("", Outcome.HOLDS), ("grid_index_wrap", Outcome.VIOLATED)):
         series, offer = Series(), Offer(relation, (relation,))
