@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -108,13 +109,19 @@ class Detections:
 
     def take(self, rows: npt.NDArray[Any]) -> Detections:
         """Return the rows that an index or boolean array selects."""
-        return replace(self, **{column.name: getattr(self, column.name)[rows] for column in fields(self)[2:]})
+        return Detections(self.frame_id, self.stamp_ns, *(getattr(self, name)[rows] for name in _columns()))
 
     @property
     def finite(self) -> Mask:
         """(M,) whether a row's box consists of finite numbers."""
         boxes = np.column_stack([self.center_m, self.size_m, self.yaw_rad, self.score])
         return np.asarray(np.isfinite(boxes).all(axis=1))
+
+
+@cache
+def _columns() -> list[str]:
+    """Return the names of the columns of :class:`Detections`, in order."""
+    return [column.name for column in fields(Detections)[2:]]
 
 
 @dataclass(frozen=True, eq=False)

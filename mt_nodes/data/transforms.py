@@ -28,6 +28,10 @@ class UnknownTransform(UsageError):
     """No chain of known transforms connects the two frames."""
 
 
+#: A rotation times its inverse, and by how much rounding may spoil it.
+_UPRIGHT, _NEARLY = np.eye(3), 1e-6 + 1e-5 * np.eye(3)
+
+
 @dataclass(frozen=True, eq=False)
 class Transform:
     """Pose of ``child`` in ``parent``: ``p_parent = matrix @ p_child`` (homogeneous, 4×4, metres)."""
@@ -140,7 +144,7 @@ def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]
     matrix[:3, 3] = list(translation_m)
     if not np.isfinite(matrix).all():
         raise ValueError("a number is not finite")
-    if not np.allclose(matrix[:3, :3] @ matrix[:3, :3].T, np.eye(3), atol=1e-6):
+    if not (np.abs(matrix[:3, :3] @ matrix[:3, :3].T - _UPRIGHT) <= _NEARLY).all():
         raise ValueError("the quaternion is too large or too near zero to be made a unit one")
     return matrix
 

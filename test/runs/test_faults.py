@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from drives import LIDAR_HEIGHT_M, equal, generated, lost, with_noise
+from found_once import obstacles_found_once
 
 from mt_nodes.base import params, plugins
 from mt_nodes.base.errors import UsageError
@@ -52,6 +54,12 @@ OTHERS = [
     "zero_time_floored",
 ]
 every_fault = pytest.mark.parametrize("name", FAULTS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered() -> Iterator[None]:
+    with obstacles_found_once():
+        yield
 
 
 def planted(name: str) -> Detector:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from math import pi
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from found_once import obstacles_found_once, worlds_seen_once
 from looped import darting
 from made_drives import START_M, crossing, made_run, pedestrian, setting, with_faults
 
@@ -29,6 +31,13 @@ from mt_nodes.world.drive.scenario import Actor, Pose, Trigger, Waypoint
 from mt_nodes.world.scene.lidar import hdl_64e
 
 pytestmark = pytest.mark.usefixtures("stacks_here")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered() -> Iterator[None]:
+    with worlds_seen_once(), obstacles_found_once():
+        yield
+
 
 RELATIONS = {r.id: r for r in shipped_relations(LOOP_FOLDER) if r.role == "relation"}
 #: Faults of the planner, less those that show only where it must hit somebody: principles find these.
@@ -97,14 +106,14 @@ def before_a_light(colour: str) -> Setting:
     return replace(scene, scenario=replace(scene.scenario, ego=ego))
 
 
-FOLLOWER = slowly(setting(lead(18.0, 5.0), duration_s=3.0), 5.0)
-WALKER, CROSSER = setting(pedestrian(60.0), duration_s=6.0), setting(crossing(50.0), duration_s=6.0)
+FOLLOWER = slowly(setting(lead(18.0, 5.0), duration_s=2.4), 5.0)
+WALKER, CROSSER = setting(pedestrian(60.0), duration_s=4.8), setting(crossing(50.0), duration_s=5.0)
 CASES = [
     case("far_object_same_trace", "cruise_by_count", setting(duration_s=4.0)),
-    case("far_object_comfort", "bystanders_feared", setting(duration_s=5.0)),
-    case("far_cow_clearance", "told_list_full", setting(lead(25.0, 6.0), duration_s=6.0), places=1),
+    case("far_object_comfort", "bystanders_feared", setting(duration_s=3.8)),
+    case("far_cow_clearance", "told_list_full", setting(lead(25.0, 6.0), duration_s=4.5), places=1),
     case("far_crowd_brakes", "looks_ahead_by_count", CROSSER),
-    case("far_crowd_collisions", "told_list_full", setting(pedestrian(40.0), duration_s=6.0), places=2),
+    case("far_crowd_collisions", "told_list_full", setting(pedestrian(40.0), duration_s=4.5), places=2),
     case("adult_named_deer_collisions", "strangers_ignored", CROSSER),
     case("adult_becomes_child_collisions", "low_is_litter", CROSSER),
     case("pedestrian_nearer_brakes", "hidden_forgotten", setting(*beyond_a_van(), duration_s=7.0), seed=1),
@@ -112,17 +121,17 @@ CASES = [
     case(
         "pedestrian_nearer_collisions",
         "evades_into_oncoming",
-        slowly(setting(darting(START_M + 60.0, 14.0), passing(), road="two_way", duration_s=8.0), 12.0),
+        slowly(setting(darting(START_M + 60.0, 14.0), passing(), road="two_way", duration_s=6.0), 12.0),
         seed=1,
     ),
     case("scene_shifted_same_trace", "other_tile_unseen", WALKER),
     case("world_moved_same_trace", "other_tile_unseen", WALKER),
     case("odometry_drifted_collisions", "route_lost", CROSSER),
     case("world_mirrored_same_trace", "evades_to_the_left", setting(over_the_line(), road="two_way", duration_s=8.0)),
-    case("world_mirrored_same_trace", "shies_from_the_right", setting(pedestrian(60.0, -4.0), duration_s=6.0)),
-    case("deer_crosses_slows_down", "strangers_ignored", setting(duration_s=9.0)),
+    case("world_mirrored_same_trace", "shies_from_the_right", setting(pedestrian(60.0, -4.0), duration_s=4.5)),
+    case("deer_crosses_slows_down", "strangers_ignored", setting(duration_s=6.8)),
     case("red_light_slows_down", "lights_blurred_at_speed", before_a_light("green")),
-    case("zone_30_slows_down", "limits_unread", setting(duration_s=9.0)),
+    case("zone_30_slows_down", "limits_unread", setting(duration_s=6.8)),
     *(
         case(relation, "intensity_threshold", FOLLOWER, stack="pilot", weakest=40.0)
         for relation in ("fog_drives_no_faster", "thick_fog_drives_no_faster")
@@ -130,7 +139,7 @@ CASES = [
     case(
         "noise_outside_roi_same_trace",
         "order_dependence_over_budget",
-        setting(pedestrian(32.0), duration_s=3.5),
+        setting(pedestrian(32.0), duration_s=2.6),
         stack="pilot",
         budget=53_300,
         keep_every=1000,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from started_arms import arm_here
-from test_matrix import HONEST, Kept, MadeOnce, Table, clean, forgotten, of_the_stream, violated
+from test_matrix import HONEST, Kept, MadeOnce, Table, clean, forgotten, of_the_stream, remembered, violated
 
 from mt_nodes.base import plugins
 from mt_nodes.data.messages import Bundle
@@ -33,7 +33,7 @@ from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
 from mt_nodes.world.scene.radar_model import front_radar
 
-__all__ = ["forgotten"]
+__all__ = ["forgotten", "remembered"]
 
 STACK = load_stack("reference_driver")
 #: The same driver, which tells its acceleration, too.

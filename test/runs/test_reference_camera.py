@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from found_once import people_found_once
 
 from mt_nodes.base import params, plugins
 from mt_nodes.base.errors import UsageError
@@ -40,6 +42,13 @@ SENSOR = CameraSensor()
 BEND_1PM = 1.0 / 60.0
 FAULTS = sorted(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "camera")  # type: ignore[attr-defined]
 every_fault = pytest.mark.parametrize("name", FAULTS)
+
+
+@pytest.fixture(scope="module")
+def remembered() -> Iterator[None]:
+    """From the first fault on: what the stack finds in a picture by itself is tested before."""
+    with people_found_once():
+        yield
 
 
 @cache
@@ -260,6 +269,7 @@ def test_there_are_faults_for_cameras_and_each_stack_takes_its_own() -> None:
     assert made.params["faults"] == ["colours_swapped"] and CallableHost.make(made)
 
 
+@pytest.mark.usefixtures("remembered")
 @every_fault
 def test_a_fault_is_quiet_about_the_same_picture_and_touches_nothing(name: str) -> None:
     given = seen(frames()[0])

@@ -32,7 +32,7 @@ def first_lane(road: str) -> str:
 @pytest.mark.parametrize("road", [*MAPS, "bend_mirrored"])
 def test_it_keeps_to_its_lane_smoothly_on_every_map(road: str) -> None:
     begin = lane(road, first_lane(road)).pose_at(5.0)
-    drive = driven(Scenario("alone", road, Ego(begin, 8.0), duration_s=45.0))
+    drive = driven(Scenario("alone", road, Ego(begin, 8.0), duration_s=30.0))
     assert drive.trace.ended in ("end_of_road", "time") and drive.station_m[-1] > 130.0
     assert np.abs(drive.left_m).max() < 0.4 and drive.across_mps2 < 2.3
     assert drive.braking_mps2 < 3.1

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from found_once import obstacles_found_once, people_found_once, worlds_seen_once
 from made_drives import made_run, setting, with_faults
 from made_rules import lamp_detector
 
@@ -26,13 +28,20 @@ from mt_nodes.world.scene.drive import generate_drive
 
 pytestmark = pytest.mark.usefixtures("stacks_here")
 
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered() -> Iterator[None]:
+    with worlds_seen_once(), obstacles_found_once(), people_found_once():
+        yield
+
+
 #: A child, an animal and somebody with a guide dog beside the road, a vehicle ahead on it.
 RELATIONS = ("rule_germany_30", "rule_california_57", "rule_california_51", "rule_germany_4")
 #: A warning sign, and heavy fog: for a driver with a camera.
 SEEN = ("rule_california_36", "rule_california_27")
 LONG = replace(setting(), scenario=replace(setting().scenario, duration_s=9.0))
 #: Signs and fog are seen at once; a second of a drive with a camera takes two of a processor.
-SHORT = replace(setting(), scenario=replace(setting().scenario, duration_s=5.0))
+SHORT = replace(setting(), scenario=replace(setting().scenario, duration_s=4.0))
 
 
 @pytest.mark.parametrize(

@@ -385,8 +385,7 @@ def test_where_avoidance_is_disproved_no_manoeuvre_avoids(seed: int) -> None:
     ]
     start = EgoState(BEGIN_M, 0.0, 0.0, kmh / 3.6)
     left_s = nowhere_left_s(Vehicle(), start, friction(Environment()) * GRAVITY_MPS2, 0.1, bodies, 0.02)
-    found = avoidance(scenario, off_road=True)
-    assert left_s is None or found.answer is Avoidability.UNAVOIDABLE
+    assert left_s is None or avoidance(scenario, off_road=True).answer is Avoidability.UNAVOIDABLE
 
 
 @pytest.mark.parametrize("step_s", [0.01, 0.02])

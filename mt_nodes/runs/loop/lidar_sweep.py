@@ -33,6 +33,10 @@ class Sweep:
 
     def points(self, rng: np.random.Generator) -> Points:
         """Return the cloud in the sensor's frame, as :func:`mt_nodes.world.scene.raycast.scan` makes it of a mesh."""
+        return returns_of(*self.surfaces(), self.lidar, rng)
+
+    def surfaces(self) -> tuple[Floats, Floats]:
+        """Return range (N,) and brightness (N,) of what each ray meets, as :func:`returns_of` takes them."""
         rays = self._rays()
         hits = self.scenery.solids.cast(rays)
         range_m, normal = hits.range_m.astype(np.float64), hits.normal
@@ -49,7 +53,7 @@ class Sweep:
         cosine = np.abs(np.einsum("ij,ij->i", normal, rays[:, 3:])).astype(np.float64)
         ground = np.flatnonzero(on_ground & (range_m < 1.5 * self.lidar.range_max_m))
         reflectivity[ground] = self._of_ground(rays, ground, range_m[ground], cosine[ground], reflectivity[ground])
-        return returns_of(range_m, reflectivity * cosine, self.lidar, rng)
+        return range_m, reflectivity * cosine
 
     def _rays(self) -> Singles:
         turn = np.eye(4)

@@ -67,18 +67,24 @@ class LanePath:
 
     def place(self, places_m: Floats) -> tuple[Floats, Floats]:
         """Return station and offset to the left of places (N, 2); the path continues straight beyond its ends."""
-        begin = self.points_m[:-1]
-        away = places_m[:, None, :] - begin
-        share = np.einsum("nki,ki->nk", away, self._steps) / self._lengths**2
-        low, high = np.zeros(len(begin)), np.ones(len(begin))
-        low[0], high[-1] = -np.inf, np.inf
-        share = np.clip(share, low, high)
-        off = away - share[:, :, None] * self._steps
-        nearest = np.argmin(np.einsum("nki,nki->nk", off, off), axis=1)
-        rows = np.arange(len(places_m))
-        step, length, off = self._steps[nearest], self._lengths[nearest], off[rows, nearest]
-        left = (step[:, 0] * off[:, 1] - step[:, 1] * off[:, 0]) / length
+        (begin_x, begin_y), (ahead_x, ahead_y), squares, low, high = self._pieces
+        # Column by column, and without einsum: a path is short, and asked for one place at a time.
+        x, y = places_m[:, 0, None] - begin_x, places_m[:, 1, None] - begin_y
+        share = np.clip((x * ahead_x + y * ahead_y) / squares, low, high)
+        x -= share * ahead_x
+        y -= share * ahead_y
+        nearest = np.argmin(x * x + y * y, axis=1)
+        rows, length = np.arange(len(places_m)), self._lengths[nearest]
+        left = (ahead_x[nearest] * y[rows, nearest] - ahead_y[nearest] * x[rows, nearest]) / length
         return self.stations_m[nearest] + share[rows, nearest] * length, left
+
+    @cached_property
+    def _pieces(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Begin and step (2, K - 1) of the pieces, their squared lengths, and the shares at which they end."""
+        low, high = np.zeros(len(self._steps)), np.ones(len(self._steps))
+        low[0], high[-1] = -np.inf, np.inf
+        begin, ahead = (np.ascontiguousarray(columns.T) for columns in (self.points_m[:-1], self._steps))
+        return begin, ahead, self._lengths**2, low, high
 
     def at(self, station_m: npt.ArrayLike, left_m: npt.ArrayLike = 0.0) -> Floats:
         """Return places (n, 2) at stations and offsets to the left; the path continues straight beyond its ends."""

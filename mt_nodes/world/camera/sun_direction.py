@@ -21,6 +21,8 @@ from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 _CELL_M, _AHEAD_M, _ASIDE_M = 0.25, 35.0, 16.0
 #: Ground lies this near the lowest return around it; a column stands higher than this.
 _FLAT_M, _STANDS_M, _TALLEST_M = 0.18, 0.35, 9.0
+#: Columns farther than this from a place shade it too seldom to be looked for.
+_FARTHEST_M = 18.0
 _AZIMUTHS, _ELEVATIONS_DEG = 36, (25.0, 32.0, 40.0, 48.0, 56.0)
 #: Ground up to this far is compared: farther away its light changes with the angle to the sun.
 NEAREST_M, _NEARER_M = 4.0, 18.0
@@ -98,8 +100,9 @@ def sun_of(xyz_m: Floats, pixels: Floats, luma: npt.NDArray[np.integer], full_sc
     scores = np.zeros((_AZIMUTHS, len(_ELEVATIONS_DEG)))
     shades = {}
     for i, azimuth in enumerate(np.arange(_AZIMUTHS) * 2.0 * np.pi / _AZIMUTHS):
+        towards = _heights_towards(heights, ground, azimuth)
         for j, elevation in enumerate(np.radians(_ELEVATIONS_DEG)):
-            shade = _shaded(heights, ground, azimuth, np.tan(elevation))
+            shade = _shaded(towards, np.tan(elevation))
             shades[i, j] = shade
             if min(shade.sum(), (~shade).sum()) >= _FEWEST:
                 scores[i, j] = -np.corrcoef(shade, np.sqrt(light))[0, 1]
@@ -191,13 +194,19 @@ def _ground(xyz_m: Floats, pixels: Floats, luma: npt.NDArray[np.integer], full_s
     return xyz_m[at], (soft[v, u] / full_scale) ** _GAMMA
 
 
-def _shaded(heights: Singles, ground: Floats, azimuth: float, slope: float) -> Mask:
-    """Return which places (n,) of the ground a column hides from the sun at an azimuth, ``slope`` up a metre."""
-    reach_m = min(_TALLEST_M / slope, 18.0)
-    steps = np.arange(1, int(reach_m / _CELL_M) + 1) * _CELL_M
-    x = ground[:, :1] + steps * np.cos(azimuth)
-    y = ground[:, 1:2] + steps * np.sin(azimuth)
-    rows, columns = _cells(x, y)
+def _heights_towards(heights: Singles, ground: Floats, azimuth: float) -> Singles:
+    """Return the heights (steps, n) of columns at steps from places (n, 3) of the ground towards an azimuth."""
+    steps = np.arange(1, int(_FARTHEST_M / _CELL_M) + 1)[:, None] * _CELL_M
+    rows, columns = _cells(ground[:, 0] + steps * np.cos(azimuth), ground[:, 1] + steps * np.sin(azimuth))
     inside = (rows >= 0) & (rows < heights.shape[0]) & (columns >= 0) & (columns < heights.shape[1])
-    height = np.where(inside, heights[np.where(inside, rows, 0), np.where(inside, columns, 0)], 0.0)
-    return np.asarray((height > steps * slope).any(axis=1))
+    return np.asarray(np.where(inside, heights.take(rows * heights.shape[1] + columns, mode="clip"), np.float32(0.0)))
+
+
+def _shaded(heights: Singles, slope: float) -> Mask:
+    """Return which places (n,) of the ground a column hides from the sun, ``slope`` up a metre.
+
+    ``heights``: (steps, n) of the columns between them and the sun.
+    """
+    reach_m = min(_TALLEST_M / slope, _FARTHEST_M)
+    rise_m = np.arange(1, int(reach_m / _CELL_M) + 1) * _CELL_M * slope
+    return np.asarray((heights[: len(rise_m)] > rise_m[:, None]).any(axis=0))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -11,12 +12,16 @@ import numpy.typing as npt
 
 from mt_nodes.base.arrays import Floats
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Strip
-from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.road_map import RoadMap, SameMap
 
 #: Spacing of points along lanes; the way is sampled at twice that.
 _STEP_M = 2.0
 #: Lanes farther beside the way, or with a larger angle to it, are no neighbours.
 _NEIGHBOUR_M, _TURN_RAD = 9.0, 0.5
+
+
+#: Ways along which the lanes are kept: those of a drive of a minute, which all arms of a run drive.
+_KEPT = 1024
 
 
 class LanesAround:
@@ -28,10 +33,14 @@ class LanesAround:
         rows = [_poses(lane.line_m, lane.stations_m) for lane in lanes]
         self._poses = np.concatenate(rows)
         self._lane = np.repeat(np.arange(len(lanes)), [len(part) for part in rows])
+        self._known = lru_cache(maxsize=_KEPT)(self._found)
 
     def along(self, way: Floats) -> list[Strip]:
-        """Return the pieces of lanes along a way (K, 3) of poses, one per metre."""
-        sampled = way[:: int(2 * _STEP_M)]
+        """Return the pieces of lanes along a way (K, 3) of poses, one per metre; those of the last ways are cached."""
+        return self._known(np.ascontiguousarray(way[:: int(2 * _STEP_M)]).tobytes())
+
+    def _found(self, sampled_way: bytes) -> list[Strip]:
+        sampled = np.frombuffer(sampled_way).reshape(-1, 3)
         rows = self._around(sampled)
         poses = self._poses[rows]
         off = poses[:, None, :2] - sampled[:, :2]
@@ -64,6 +73,16 @@ class LanesAround:
                 lane, way = int(self._lane[rows[begin]]), int(direction[begin])
                 middle = self._poses[rows[begin:end], :2]
                 yield Strip(self._names[lane], (OWN, ALONG, ONCOMING)[way], self._widths[lane], middle)
+
+
+def lanes_around(road: RoadMap) -> LanesAround:
+    """Return the lanes of a map; cached per object: each drive of a run asks for them."""
+    return _built(SameMap(road))
+
+
+@lru_cache(maxsize=8)
+def _built(key: SameMap) -> LanesAround:
+    return LanesAround(key.road)
 
 
 def _poses(line_m: Floats, stations_m: Floats) -> Floats:

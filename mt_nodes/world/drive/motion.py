@@ -64,7 +64,8 @@ class Motion:
         self.events, self._names = EventRun(scenario), [actor.name for actor in actors]
         self._now_s = self._ego_m = 0.0
         # Actors without a trigger are already moving.
-        self.rows[:, 3] = np.where(self._going, self._target_speed(self._paths.piece_at(self.travelled_m)), 0.0)
+        begin = self._paths.pieces(self._paths.piece_at(self.travelled_m))
+        self.rows[:, 3] = np.where(self._going, begin.speed_mps, 0.0)
 
     def look(self, ego: EgoState, colours: Mapping[str, str]) -> None:
         """Check lights and traffic ahead, and store where to stop; call it every :data:`LOOK_S`."""
@@ -87,22 +88,28 @@ class Motion:
         piece = self._paths.piece_at(self.travelled_m)
         room = np.minimum(self._stop_m, self._paths.end_m) - self.travelled_m
         could = np.sqrt(2.0 * self._gentle * np.maximum(room, 0.0))
-        told, rate = self.events.target_mps, self.events.rate_mps2
-        wanted = np.where(np.isnan(told), self._target_speed(piece), told)
+        wanted, hard, up = self._asked(self._paths.pieces(piece).speed_mps)
         target = np.where(self._going, np.minimum(wanted, could), 0.0)
-        hard, up = (np.where(np.isnan(rate), own, np.fmax(rate, 0.0)) for own in (self._hard, self._up))
         speed = np.minimum(np.maximum(target, before - hard * step), before + up * step)
         onward = np.minimum(self.travelled_m + speed * step, self._paths.end_m)
         speed = np.where(self._paths.end_m - onward < 0.001, 0.0, speed)
         self.travelled_m = onward
         place = self._paths.place_at(onward, piece)
         if not self.events.any:
-            self.rows = np.column_stack([place, self._turned(piece, speed), speed])
+            self.rows = _rows(place, self._turned(piece, speed), speed)
             return
         aside, across = self.events.aside_m(self._now_s)
-        yaw = self._paths.yaw_rad[np.arange(len(piece)), piece]
+        yaw = self._paths.pieces(piece).yaw_rad
         place = place + aside[:, None] * np.column_stack([-np.sin(yaw), np.cos(yaw)])
-        self.rows = np.column_stack([place, self._turned(piece, speed, turned_rad(across, speed)), speed])
+        self.rows = _rows(place, self._turned(piece, speed, turned_rad(across, speed)), speed)
+
+    def _asked(self, own_mps: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return (N,) desired speeds, and how hard actors brake and speed up: their own ones, or those of events."""
+        if not self.events.any:
+            return own_mps, self._hard, self._up
+        told, rate = self.events.target_mps, self.events.rate_mps2
+        hard, up = (np.where(np.isnan(rate), own, np.fmax(rate, 0.0)) for own in (self._hard, self._up))
+        return np.where(np.isnan(told), own_mps, told), hard, up
 
     def _moment(self, ego: EgoState) -> StoryMoment:
         """Return everybody now, for conditions of events."""
@@ -114,15 +121,13 @@ class Motion:
             bodies[name] = StoryBody(x, y, speed, yaw, 0.0, float(way))
         return StoryMoment(self._now_s, bodies)
 
-    def _target_speed(self, piece: npt.NDArray[np.intp]) -> Floats:
-        return np.asarray(self._paths.speed_mps[np.arange(len(piece)), piece])
-
     def _turned(self, piece: npt.NDArray[np.intp], speed: Floats, aside_rad: Floats | float = 0.0) -> Floats:
         """Return (N,) headings after a step: moving actors turn towards their way."""
         yaw = self.rows[:, 2]
-        off = self._paths.yaw_rad[np.arange(len(piece)), piece] + aside_rad - yaw
-        off -= 2.0 * np.pi * np.round(off / (2.0 * np.pi))
-        return np.asarray(yaw + np.where(speed > 0.0, np.clip(off, -self._turn, self._turn), 0.0))
+        off = self._paths.pieces(piece).yaw_rad + aside_rad - yaw
+        off -= 2.0 * np.pi * np.rint(off / (2.0 * np.pi))
+        off = np.minimum(np.maximum(off, -self._turn), self._turn)
+        return np.asarray(yaw + np.where(speed > 0.0, off, 0.0))
 
     def _keep_away(self, ego: EgoState) -> None:
         """Move drivers' stopping points back to stop behind traffic ahead, even if that brakes gently at once."""
@@ -142,6 +147,13 @@ class Motion:
         stops_m = gap - _BEHIND_M + onward * (onward / (2.0 * _GENTLE_MPS2) - _BEHIND_S)
         free = np.where(in_way, stops_m, np.inf).min(axis=1)
         self._stop_m[own] = np.minimum(self._stop_m[own], self.travelled_m[own] + free)
+
+
+def _rows(place: Floats, yaw_rad: Floats, speed_mps: Floats) -> Floats:
+    """Return (N, 4) places (N, 2), headings and speeds (N,); a third of the time of ``np.column_stack``."""
+    rows = np.empty((len(place), 4))
+    rows[:, :2], rows[:, 2], rows[:, 3] = place, yaw_rad, speed_mps
+    return rows
 
 
 def _standing(scenario: Scenario) -> Floats:

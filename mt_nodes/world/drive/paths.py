@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,16 @@ STRAIGHT_ON_M = 5000.0
 _LEAST_M = 1e-6
 #: How far from a vehicle's way a stop line may be that it stops at.
 _REACH_M = 1.5
+
+
+class Pieces(NamedTuple):
+    """A piece of each of N ways; see :class:`Paths`."""
+
+    begin_m: Floats
+    along: Floats
+    station_m: Floats
+    yaw_rad: Floats
+    speed_mps: Floats
 
 
 class Paths:
@@ -46,17 +57,26 @@ class Paths:
             self.length_m[i, :n], self.speed_mps[i, :n] = lengths, speeds
             self.yaw_rad[i, :n] = np.arctan2(pieces[:, 1], pieces[:, 0])
             self.end_m[i] = lengths.sum() if n else 0.0
-        self._rows = np.arange(count)
+        self._rows, self._moves = np.arange(count), self.end_m > 0.0
+        self._last: tuple[bytes, Pieces] | None = None
 
     def piece_at(self, station_m: Floats) -> npt.NDArray[np.intp]:
         """Return (N,) the piece that each actor is on."""
         return np.asarray((station_m[:, None] >= self.station_m[:, 1:]).sum(axis=1))
 
+    def pieces(self, piece: npt.NDArray[np.intp]) -> Pieces:
+        """Return the pieces (N,) that the actors are on; the last ones are cached: they change seldom."""
+        key = piece.tobytes()
+        if self._last is None or self._last[0] != key:
+            tables = (self.begin_m, self.along, self.station_m, self.yaw_rad, self.speed_mps)
+            self._last = key, Pieces(*(table[self._rows, piece] for table in tables))
+        return self._last[1]
+
     def place_at(self, station_m: Floats, piece: npt.NDArray[np.intp]) -> Floats:
         """Return (N, 2) the actors' places."""
-        rows = self._rows
-        onward = np.where(self.end_m > 0.0, station_m - self.station_m[rows, piece], 0.0)
-        return np.asarray(self.begin_m[rows, piece] + onward[:, None] * self.along[rows, piece])
+        on = self.pieces(piece)
+        onward = np.where(self._moves, station_m - on.station_m, 0.0)
+        return np.asarray(on.begin_m + onward[:, None] * on.along)
 
     def before(
         self, actors: npt.NDArray[np.intp], station_m: Floats, places_m: Floats

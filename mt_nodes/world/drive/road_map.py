@@ -175,3 +175,16 @@ class RoadMap:
             return float(np.hypot(pose.x_m - x_m, pose.y_m - y_m))
 
         return min(lanes, key=off_m)
+
+
+@dataclass(frozen=True, eq=False)
+class SameMap:
+    """A map as a cache key by identity: comparing maps by value takes long."""
+
+    road: RoadMap
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameMap) and other.road is self.road
+
+    def __hash__(self) -> int:
+        return id(self.road)

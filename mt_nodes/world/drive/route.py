@@ -19,6 +19,8 @@ _LONGEST_M, _BEHIND_M, _AHEAD_M = 3000.0, 5.0, 120.0
 _STEP_M = 1.0
 #: A lane at an angle of one radian counts as this much farther away, to exclude lanes in other directions.
 _PER_RADIAN_M = 5.0
+#: No angle is larger, for any rounding.
+_MOST_RAD = 3.2
 #: A lane change counts as a detour of this length, begins so far along the lane, and takes this length.
 _CHANGE_COSTS_M, _CHANGE_AT_M, _CHANGE_M = 30.0, 10.0, 30.0
 
@@ -82,7 +84,8 @@ def _off_m(distance_m: Any, turn_rad: Any) -> Any:
 
 def _nearest(poses: Floats, pose: Pose) -> int:
     away = np.hypot(poses[:, 0] - pose.x_m, poses[:, 1] - pose.y_m)
-    return int(np.argmin(_off_m(away, poses[:, 2] - pose.yaw_rad)))
+    near = np.flatnonzero(away <= away.min() + _PER_RADIAN_M * _MOST_RAD)
+    return int(near[np.argmin(_off_m(away[near], poses[near, 2] - pose.yaw_rad))])
 
 
 def _onward(road: RoadMap, lane: Lane) -> Iterator[Lane]:

@@ -13,7 +13,7 @@ from mt_nodes.base.arrays import Floats
 from mt_nodes.world.drive.ground import Ground, heights_m, surface_of
 from mt_nodes.world.drive.houses import Houses
 from mt_nodes.world.drive.looks import BodyShape
-from mt_nodes.world.drive.road_map import RoadMap
+from mt_nodes.world.drive.road_map import RoadMap, SameMap
 from mt_nodes.world.drive.scenario import Pose
 from mt_nodes.world.drive.solids import Solids
 from mt_nodes.world.scene.appearance import Paint, Surface, SurfaceColours
@@ -39,26 +39,13 @@ class Scenery:
     shift_m: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class _Same:
-    """A map as a cache key by identity: comparing maps by value takes long."""
-
-    road: RoadMap
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.road is self.road
-
-    def __hash__(self) -> int:
-        return id(self.road)
-
-
 def scenery_of(road: RoadMap) -> Scenery:
     """Return the scenery of a map; cached per object."""
-    return _built(_Same(road))
+    return _built(SameMap(road))
 
 
 @lru_cache(maxsize=4)
-def _built(key: _Same) -> Scenery:
+def _built(key: SameMap) -> Scenery:
     road = key.road
     ground = Ground(road)
     things: list[tuple[BodyShape, Pose]] = [(BodyShape(ground.mesh, _unpainted), Pose(0.0, 0.0))]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from mt_nodes.data.traits import text_of
 from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME
 from mt_nodes.world.drive.bodies import size_of
 from mt_nodes.world.drive.ground import heights_m, surface_of
-from mt_nodes.world.drive.lanes_around import LanesAround
+from mt_nodes.world.drive.lanes_around import lanes_around
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import Route
 from mt_nodes.world.drive.scenario import Pose, Scenario
@@ -40,7 +41,8 @@ class Teller:
         self._standing = np.array(poses, dtype=np.float64).reshape(-1, 4)
         self._surface = surface_of(road)
         self._route = Route(road, scenario.ego.start, scenario.ego.target)
-        self._lanes = LanesAround(road)
+        self._ahead = lru_cache(maxsize=1)(self._route.ahead)  # route and lanes ask for the same
+        self._lanes = lanes_around(road)
         self._wheelbase_m = scenario.ego.vehicle.wheelbase_m
         self._stops = {
             signal.name: road.lanes[signal.lane].pose_at(signal.stop_m) for signal in road.signals if signal.lane
@@ -83,13 +85,13 @@ class Teller:
     def route(self, state: WorldState, stamp_ns: int) -> Path:
         """Return the centre line of the lanes ahead, with their limits as speeds."""
         ego = state.ego
-        poses, limits = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
+        poses, limits = self._ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
         return replace(Path.make(MAP_FRAME, stamp_ns, poses), speed_mps=limits)
 
     def lanes(self, state: WorldState, stamp_ns: int) -> Lanes:
         """Return the lanes along the route ahead: its own, parallel ones, and oncoming ones."""
         ego = state.ego
-        poses, _ = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
+        poses, _ = self._ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
         return Lanes.make(MAP_FRAME, stamp_ns, self._lanes.along(poses[:_LANES_M]))
 
     def signals(self, state: WorldState, stamp_ns: int) -> SignalStates:

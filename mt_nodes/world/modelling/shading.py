@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from mt_nodes.base.arrays import Ints, Singles
-from mt_nodes.base.open3d_late import open3d, tensor
+from mt_nodes.base.arrays import Ints, Mask, Singles
+from mt_nodes.base.open3d_late import tensor
 from mt_nodes.world.modelling.fields import Net
 from mt_nodes.world.scene.meshes import Mesh
 
@@ -25,18 +24,28 @@ _SUNK_M = 0.008
 
 @dataclass(frozen=True, eq=False)
 class VertexLight:
-    """Light that reaches the vertices (V, 3) of triangles (F, 3), computed for the first camera: LiDARs need none."""
+    """Light that reaches places (V, 3) with unit normals (V, 3): computed where a camera first sees it."""
 
-    vertices_m: Singles
-    triangles: npt.NDArray[np.uint32]
+    places_m: Singles
     normals: Singles
 
+    def at(self, rows: Ints, scene: Any) -> Singles:
+        """Return irradiance (V, 2) from sky and ground, see :func:`irradiance`, of which these rows (…) are known.
+
+        ``scene``: what hides the light, always the same.
+        """
+        known, table = self._known
+        asked = np.zeros(len(known), bool)
+        asked[rows] = True
+        fresh = np.flatnonzero(asked & ~known)
+        if len(fresh):
+            table[fresh] = np.column_stack(irradiance(scene, self.places_m[fresh], self.normals[fresh]))
+            known[fresh] = True
+        return table
+
     @cached_property
-    def sky_and_ground(self) -> tuple[Singles, Singles]:
-        """Irradiance (V,), (V,); see :func:`irradiance`."""
-        scene = open3d().t.geometry.RaycastingScene(nthreads=1)
-        scene.add_triangles(tensor(self.vertices_m.astype(np.float32)), tensor(self.triangles))
-        return irradiance(scene, self.vertices_m, self.normals)
+    def _known(self) -> tuple[Mask, Singles]:
+        return np.zeros(len(self.places_m), bool), np.zeros((len(self.places_m), 2), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +61,6 @@ class DetailedMesh(Mesh):
     mirror: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
     normals: Singles = field(default_factory=lambda: np.zeros((0, 3), np.float32))
     light: VertexLight | None = None
-
-    @property
-    def sky_and_ground(self) -> tuple[Singles, Singles]:
-        """Irradiance (V,), (V,) from sky and ground."""
-        assert self.light is not None
-        return self.light.sky_and_ground
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,7 @@ def detailed(shells: list[Shell]) -> DetailedMesh:
         albedo.astype(np.float32),
         mirror.astype(np.float32),
         normals.astype(np.float32),
-        VertexLight(vertices, triangles, normals),
+        VertexLight(vertices, normals),
     )
 
 

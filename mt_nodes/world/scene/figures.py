@@ -11,7 +11,7 @@ import numpy as np
 from mt_nodes.base.arrays import Floats, Ints, Mask, Singles
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.world.modelling.model_variants import detailed_object, is_detailed
-from mt_nodes.world.modelling.shading import DetailedMesh, interpolated, irradiance
+from mt_nodes.world.modelling.shading import DetailedMesh, VertexLight, interpolated, irradiance
 from mt_nodes.world.scene.appearance import Paint, Surface, paint_of
 from mt_nodes.world.scene.lamps import OFF
 from mt_nodes.world.scene.meshes import GLASS, Mesh
@@ -75,19 +75,19 @@ class Figure:
         return np.asarray(self.mesh.vertices_m[ConvexHull(self.mesh.vertices_m).vertices])
 
     @cached_property
-    def _of_corners(self) -> tuple[Ints, Singles]:
-        """Rows (T, 3) of the corners of triangles in a table (V, 7): normal, and light of sky and ground on both sides.
+    def _corners(self) -> tuple[Ints, Singles, VertexLight, int]:
+        """Rows (T, 3) of the corners of triangles in a table of normals (V, 3), and of light.
 
-        The first side is the normal's. Triangles of plain meshes may be wound either way, and share no corners.
+        The last is by how much more the rows of light are on the side away from the normals. Triangles of plain meshes
+        may be wound either way, and share no corners.
         """
         if isinstance(self.mesh, DetailedMesh):
-            light = np.column_stack(self.mesh.sky_and_ground)
-            table = np.column_stack([self.mesh.normals, light, light])
-            return self.mesh.triangles.astype(np.int64), table.astype(np.float32)
+            assert self.mesh.light is not None
+            return self.mesh.triangles.astype(np.int64), self.mesh.normals, self.mesh.light, 0
         normals = smooth_normals(self.mesh).reshape(-1, 3)
         places = self.mesh.vertices_m[self.mesh.triangles].reshape(-1, 3).astype(np.float32)
-        sides = [np.column_stack(irradiance(self._scene, places, side * normals)) for side in (1.0, -1.0)]
-        return np.arange(len(places)).reshape(-1, 3), np.column_stack([normals, *sides]).astype(np.float32)
+        light = VertexLight(np.concatenate([places, places]), np.concatenate([normals, -normals]))
+        return np.arange(len(places)).reshape(-1, 3), normals, light, len(places)
 
     def cast(self, rays: Singles, pixel_m: float) -> tuple[Singles, Places]:
         """Cast rays (N, 6) in the object's frame; ``pixel_m`` is the width of a pixel there.
@@ -103,8 +103,10 @@ class Figure:
         share = np.stack([1.0 - u - v, u, v], axis=1)
         flat = answer["primitive_normals"].numpy()[hit]
         flat *= np.where(np.einsum("ij,ij->i", flat, along) > 0.0, np.float32(-1.0), np.float32(1.0))[:, None]
-        corners, table = self._of_corners
-        normal, sky, ground = _smooth(table, corners[triangle], share, flat)
+        corners, normals, light, beyond = self._corners
+        normal, wound = _smooth(normals, corners[triangle], share, flat)
+        lit = corners[triangle] + np.where(wound, beyond, 0)[:, None]
+        sky, ground = interpolated(light.at(lit, self._scene), lit, share).T
         xyz = rays[hit, :3] + along * range_m[hit, None]
         colours = self.paint(Surface(xyz, self._reflectivity[triangle], pixel_m, triangle, share, normal))
         glass, mirror = colours.glass, colours.mirror
@@ -166,19 +168,18 @@ class Figure:
         return _CELL_M
 
 
-def _smooth(table: Singles, corners: Ints, share: Singles, flat: Singles) -> tuple[Singles, Singles, Singles]:
-    """Return unit normals (n, 3), and light of sky and ground (n,), between corners (n, 3) with shares (n, 3).
+def _smooth(normals: Singles, corners: Ints, share: Singles, flat: Singles) -> tuple[Singles, Mask]:
+    """Return unit normals (n, 3) between corners (n, 3) with shares (n, 3), and whether (n,) they are seen from behind.
 
-    ``flat``: (n, 3) normals of the triangles, on the side that is seen.
+    ``normals``: (V, 3). ``flat``: (n, 3) of the triangles, on the side that is seen.
     """
-    between = interpolated(table, corners, share)
-    normal = between[:, :3] / np.maximum(np.linalg.norm(between[:, :3], axis=1), 1e-6)[:, None]
+    between = interpolated(normals, corners, share)
+    normal = between / np.maximum(np.linalg.norm(between, axis=1), 1e-6)[:, None]
     # At the rim of a smooth surface the interpolated normal may look away: the triangle's own then holds.
-    wound = np.einsum("nj,nj->n", table[corners[:, 0], :3], flat) < 0.0
+    wound = np.einsum("nj,nj->n", normals[corners[:, 0]], flat) < 0.0
     away = np.flatnonzero(np.einsum("ij,ij->i", normal, flat) < 0.0)
     normal[away] = np.where(wound[away, None], -normal[away], flat[away])
-    sky, ground = np.where(wound, between[:, 5:7].T, between[:, 3:5].T)
-    return normal, sky, ground
+    return normal, wound
 
 
 @lru_cache(maxsize=64)

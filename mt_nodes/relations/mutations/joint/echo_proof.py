@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -57,8 +58,9 @@ class AirOnBeams:
         for some in _blocks(len(amplitude)):
             high, mean = (amplitude[some] / self.receiver.noise)[:, None], self._mean(table, some) / self.receiver.noise
             before = cell * (range_m <= (self.free_m + farther_m)[some, None]) / (self.width_m / 2.0)
+            looked_at, noise_below = before > 0.0, _log_ndtr(high)
             for gain, weight in _gains(_GAINS):
-                excess = (_log_ndtr(high) - _log_ndtr(high - gain * mean, before > 0.0)) * before
+                excess = (noise_below - _log_ndtr(high - gain * mean, looked_at)) * before
                 total[some] -= weight * np.expm1(-excess.sum(axis=1))
         return total
 
@@ -69,10 +71,11 @@ class AirOnBeams:
         for some in _blocks(len(range_m)):
             mean, alone = self._mean(table, some), (amplitude[some] / self.receiver.noise)[:, None]
             weight, before = np.zeros_like(mean), cell * (grid_m <= self.free_m[some, None])
+            looked_at, noise_below = before > 0.0, _log_ndtr(alone)
             for gain, share in _gains(_GAINS // 2):
                 z = alone - gain * mean / self.receiver.noise
-                hazard = np.exp(-0.5 * z * z - _log_ndtr(z)) - np.exp(-0.5 * alone**2 - _log_ndtr(alone))
-                excess = (_log_ndtr(alone) - _log_ndtr(z, before > 0.0)) * before / (self.width_m / 2.0)
+                hazard = np.exp(-0.5 * z * z - _log_ndtr(z)) - np.exp(-0.5 * alone**2 - noise_below)
+                excess = (noise_below - _log_ndtr(z, looked_at)) * before / (self.width_m / 2.0)
                 weight += share * np.exp(-excess.sum(axis=1))[:, None] * np.maximum(hazard, 0.0) * before
             some_nearer = (weight * (grid_m <= range_m[some, None])).sum(axis=1)
             nearer[some] = some_nearer / np.maximum(weight.sum(axis=1), 1e-300)
@@ -127,13 +130,13 @@ def _log_ndtr(z: Floats, which: Mask | bool = True) -> Floats:
     return found
 
 
-def _gains(count: int) -> Iterator[tuple[float, float]]:
-    """Yield gains of lasers and how many have them: steps of the logistic distribution function."""
+@lru_cache(maxsize=2)
+def _gains(count: int) -> list[tuple[float, float]]:
+    """Return gains of lasers and how many have them: steps of the logistic distribution function."""
     edges = np.linspace(-7.0, 7.0, count + 1)
     share = np.diff(1.0 / (1.0 + np.exp(-edges)))
-    yield from zip(
-        np.exp(_GAIN_SHAPE * (edges[1:] + edges[:-1]) / 2.0).tolist(), (share / share.sum()).tolist(), strict=True
-    )
+    gains = np.exp(_GAIN_SHAPE * (edges[1:] + edges[:-1]) / 2.0).tolist()
+    return list(zip(gains, (share / share.sum()).tolist(), strict=True))
 
 
 def _blocks(count: int) -> Iterator[slice]:
