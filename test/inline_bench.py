@@ -97,7 +97,7 @@ class Bench:
         self._lock = threading.Lock()
         self.sent: dict[int, int] = {}
         self.cloud = node.create_publisher(PointCloud2, RAW, promised)
-        self._node = node
+        self._node, self.every_s = node, every_s
         self._says = [node.create_publisher(Bool, topic, 1) for topic in ("/engaged", "/dead_man")]
         node.create_subscription(PointCloud2, TOPIC, self._heard, promised, raw=True)
         node.create_timer(every_s, self._send)

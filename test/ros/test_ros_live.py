@@ -243,7 +243,7 @@ def argv_of(pid: int) -> list[str]:
 
 
 # What is idle gets no core beside other tests, which take all; where there are none, the drive may go on faster.
-@pytest.mark.parametrize(("policy", "rate"), [("normal", 0.2), pytest.param("idle", 0.5, marks=pytest.mark.alone)])
+@pytest.mark.parametrize(("policy", "rate"), [("normal", 0.2), pytest.param("idle", 1.0, marks=pytest.mark.alone)])
 def test_the_suite_joins_a_running_stack_and_leaves_it_when_it_is_told_to(
     policy: str, rate: float, ending: ExitStack, domains: Any, tmp_path: Path
 ) -> None:

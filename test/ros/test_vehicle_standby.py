@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from busy_machine import waited_s
 from hypothesis import example, given
 from hypothesis import strategies as st
 from inline_bench import (  # noqa: F401  (two are fixtures)
@@ -69,17 +70,17 @@ def test_a_standby_takes_over_without_loss_within_a_frame_and_changes_nothing(
     inline = started("--arm", frozen_s=FROZEN_S)
     rounds = ((signal.SIGKILL, "died", 0.0), (signal.SIGSTOP, "frozen", FROZEN_S))
     for standby, (number, _, limit_s) in enumerate(rounds, start=2):
-        first, _ = standing_by(bench, inline, standby)
+        first, second = standing_by(bench, inline, standby)
         inline.hold(bench)
-        before = len(bench.heard)
+        before, machine_s = len(bench.heard), waited_s(second)
         os.kill(first, number)
         assert gone(first), "it is dead before another publishes"
         bench.next(lambda replaced: not replaced, 5)
-        gap_s, offered = bench.longest_gap_s(before - 1), offers(inline)
-        print(f"{number.name}: {gap_s:.3f} s from one cloud to the next")
-        assert gap_s < limit_s + 2 * EVERY_S + 0.1
+        gap_s, machine_s, offered = bench.longest_gap_s(before - 1), waited_s(second) - machine_s, offers(inline)
+        print(f"{number.name}: {gap_s:.3f} s from one cloud to the next, {machine_s:.3f} s of waiting for a processor")
+        assert gap_s < limit_s + 2 * EVERY_S + 0.1 + machine_s
         # The mutator offers again, to whoever took over; the switch is still held, and was not let go since.
-        assert wait_until(lambda count=offered: offers(inline) > count + 10, LONG_S)
+        assert wait_until(lambda count=offered: offers(inline) > count + 5, LONG_S)
         assert not any(map(bench.replaced, range(before + 2, len(bench.heard))))
     summary = inline.end()
     takeovers = summary["takeovers"]
