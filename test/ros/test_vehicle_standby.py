@@ -242,6 +242,27 @@ def test_a_relay_that_died_while_it_sent_leaves_a_message_in_doubt_that_is_not_s
     os.close(baton.descriptor)
 
 
+def test_a_message_without_a_time_of_publication_is_sent_and_ends_no_relay_and_is_not_sent_twice() -> None:
+    """Fast DDS leaves it out of some large messages that it sends again."""
+    from mt_nodes.base.errors import InfrastructureError
+    from mt_nodes.nodes.relay_topic import MOST_UNTIMED
+
+    baton, published = Baton.create(1), []
+    first, second = topic_of(published, baton), topic_of(published, baton)
+    first.relieve()
+    for relay in (second, first):
+        for number, when_ns in ((1, 10), (2, 0), (3, 30), (4, 0)):
+            relay.take(when_ns, b"%d" % number, 0.0, replaceable=False)
+    assert published == [1, 2, 3, 4]
+    assert second.relieve() is False and published == [1, 2, 3, 4]
+    second.take(50, b"5", 0.0, replaceable=False)
+    for _ in range(MOST_UNTIMED):
+        second.take(0, b"6", 0.0, replaceable=False)
+    with pytest.raises(InfrastructureError, match="tells no time of publication"):
+        second.take(0, b"6", 0.0, replaceable=False)
+    os.close(baton.descriptor)
+
+
 class LoneRelay:
     """A relay without a suite: it is the test that started it; what it tells is kept."""
 
