@@ -16,7 +16,7 @@ from mt_nodes.data.field_paths import FieldPath
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.by_fields import fields_of
 from mt_nodes.nodes.message_classes import message_class
-from mt_nodes.nodes.relay_topic import timed_ns
+from mt_nodes.nodes.relay_topic import published_ns
 from mt_nodes.runs.vehicle.baton import Baton
 from mt_nodes.runs.vehicle.interlock import Interlock, Permission, SafetySignal
 
@@ -102,6 +102,6 @@ def _listen_to(node: Node, row: SafetySignal, receive: Callable[[Any, int], None
             value = path.of(message)
         except ValueError:  # a list that has no such place today says nothing
             value = None
-        receive(value, timed_ns(info))
+        receive(value, published_ns(info))
 
     node.create_subscription(message_class(row.type), row.topic, take, qos.LIVE_TAP)

@@ -32,23 +32,15 @@ START_S = 2.0
 #: So many stamps are told at once, that a line stays short.
 _MOST_STAMPS = 1000
 Data = bytes | memoryview
-#: Messages in a row without a time of publication from which on it is taken that none has one.
-MOST_UNTIMED = 3
-_UNTIMED = "the middleware tells no time of publication; use rmw_fastrtps_cpp"
 
 
 def published_ns(info: Mapping[str, Any]) -> int:
     """Return when a message was published, ns by the clock of its publisher: what tells it from all others.
 
-    0: the middleware does not tell, which Fast DDS leaves out now and then of a large message that it sends again.
+    Raises InfrastructureError: the middleware does not tell.
     """
-    return int(info["source_timestamp"] or 0)
-
-
-def timed_ns(info: Mapping[str, Any]) -> int:
-    """Return when a message was published. Raises InfrastructureError: the middleware does not tell."""
-    if not (found := published_ns(info)):
-        raise InfrastructureError(_UNTIMED)
+    if not (found := int(info["source_timestamp"] or 0)):
+        raise InfrastructureError("the middleware tells no time of publication; use rmw_fastrtps_cpp")
     return found
 
 
@@ -82,8 +74,6 @@ class RelayTopic:
         self._first_s: float | None = None
         #: Another relay sends; until :meth:`relieve`.
         self._standing_by = True
-        #: So many messages in a row came without the time at which they were published.
-        self._untimed = 0
         #: What another relay has sent, or may have.
         self._claimed: frozenset[int] = frozenset()
         #: When those that the line has not sent yet were published; it sends each once, in the order in which it came.
@@ -97,19 +87,11 @@ class RelayTopic:
         )
 
     def take(self, when_ns: int, data: bytes, now_s: float, replaceable: bool) -> None:
-        """Send an original, or hold it: for a while where something may take its place, else for another relay.
-
-        One without a time (0) is not held for another relay: nobody could tell whether that has sent it.
-        Raises InfrastructureError: the middleware tells no times.
-        """
+        """Send an original, or hold it: for a while where something may take its place, else for another relay."""
         with self._lock:
-            self._untimed = 0 if when_ns else self._untimed + 1
-            if self._untimed > MOST_UNTIMED:
-                raise InfrastructureError(_UNTIMED)
             if self._standing_by:
                 self._first_s = now_s if self._first_s is None else self._first_s
-                if when_ns:
-                    self._backlog.add(when_ns, data, self._baton.claimed(self._number), now_s)
+                self._backlog.add(when_ns, data, self._baton.claimed(self._number), now_s)
             elif when_ns not in self._claimed:
                 self._forward(when_ns, data, now_s, replaceable)
 
