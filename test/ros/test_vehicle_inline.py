@@ -392,17 +392,19 @@ def test_input_is_changed_only_while_the_switch_is_held_and_the_vehicle_is_not_e
 ) -> None:
     bench, inline = shared
     inline.hold(bench)
+    assert wait_until(lambda: "INPUT IS CHANGED" in inline.said, LONG_S)
     for name, off in (("pressed", False), ("engaged", True)):
         setattr(bench, name, off)
         # What was held when the signal came, and the signal's own way.
         assert bench.next(lambda replaced: not replaced, 5) <= round(0.3 / bench.every_s)
+        if name == "engaged":
+            assert wait_until(lambda: "/engaged: data is True" in inline.said, LONG_S)
         setattr(bench, name, not off)
         if name == "engaged":
             bench.next(lambda replaced: not replaced, 5)
             inline.hold(bench)
         bench.next(lambda replaced: replaced)
     bench.all_in_order()
-    assert "INPUT IS CHANGED" in inline.said and "/engaged: data is True" in inline.said
 
 
 @quick
