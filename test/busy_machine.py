@@ -32,6 +32,11 @@ def spent(pid: int = 0) -> Spent:
     return Spent(running / 1e9, waiting / 1e9)
 
 
+def waited_s(*pids: int) -> float:
+    """Return how long the threads of this process and of others have waited for a processor, together."""
+    return sum(spent(pid).waiting_s for pid in (0, *pids))
+
+
 def spent_in_turn(pid: int) -> Spent:
     """Return what a process spent, and of its children the one that spent most, and of its, and so on."""
     own, longest = spent(pid), max((spent_in_turn(child) for child in children_of(pid)), default=Spent(0.0, 0.0))

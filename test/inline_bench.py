@@ -71,9 +71,12 @@ def disorder(numbers: Sequence[int], may_miss: int = 0) -> str:
 
 
 class Bench:
-    """A LiDAR, a vehicle that stands, an operator, and a stack that notes what it is given."""
+    """A LiDAR, a vehicle that stands, an operator, and a stack that notes what it is given.
 
-    def __init__(self, node: Any, place: Path) -> None:
+    ``every_s``: from one cloud to the next, and from one signal.
+    """
+
+    def __init__(self, node: Any, place: Path, every_s: float = EVERY_S) -> None:
         from rclpy.duration import Duration
         from sensor_msgs.msg import PointCloud2
         from std_msgs.msg import Bool
@@ -94,11 +97,11 @@ class Bench:
         self._lock = threading.Lock()
         self.sent: dict[int, int] = {}
         self.cloud = node.create_publisher(PointCloud2, RAW, promised)
-        self._node = node
+        self._node, self.every_s = node, every_s
         self._says = [node.create_publisher(Bool, topic, 1) for topic in ("/engaged", "/dead_man")]
         node.create_subscription(PointCloud2, TOPIC, self._heard, promised, raw=True)
-        node.create_timer(EVERY_S, self._send)
-        node.create_timer(EVERY_S, self._say)
+        node.create_timer(every_s, self._send)
+        node.create_timer(every_s, self._say)
 
     def _send(self) -> None:
         self._count += 1
@@ -159,7 +162,7 @@ class Bench:
 
 
 @contextmanager
-def bench_in(domain: int, place: Path) -> Iterator[Bench]:
+def bench_in(domain: int, place: Path, every_s: float = EVERY_S) -> Iterator[Bench]:
     """A bench in a domain; where its LiDAR is goes to a file in the directory."""
     from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
@@ -168,7 +171,7 @@ def bench_in(domain: int, place: Path) -> Iterator[Bench]:
 
     def node(*, context: Any) -> Any:
         one = plain_node("bench", context=context)
-        made.append(Bench(one, place))
+        made.append(Bench(one, place, every_s))
         return one
 
     context.add(node)
@@ -177,8 +180,9 @@ def bench_in(domain: int, place: Path) -> Iterator[Bench]:
 
 
 @pytest.fixture(name="bench")
-def made_bench(domains: tuple[int, ...], tmp_path: Path) -> Iterator[Bench]:
-    with bench_in(domains[0], tmp_path) as bench:
+def made_bench(request: pytest.FixtureRequest, domains: tuple[int, ...], tmp_path: Path) -> Iterator[Bench]:
+    """A bench of a test's own; its parameter, if it has one, says how often its LiDAR sends."""
+    with bench_in(domains[0], tmp_path, getattr(request, "param", EVERY_S)) as bench:
         yield bench
 
 

@@ -64,8 +64,11 @@ STEERS = CHECKED.replace("still_there", "still_steers").replace("{obstacles_kept
 class Live:
     """A live system in one domain: a sensor at its own pace, and a stack of the test's that answers each cloud."""
 
-    def __init__(self, ending: ExitStack, domain: int, *, answers: bool = True, clock: bool = False) -> None:
+    def __init__(
+        self, ending: ExitStack, domain: int, *, answers: bool = True, clock: bool = False, hz: float = HZ
+    ) -> None:
         self.peer = Peer(ending, domain, "live_stack")
+        self._period_ns = round(1e9 / hz)
         self.answered = self.sent = 0
         self.torn = False
         self._cloud = replace(bundles(1, 20)[0].clouds[0], frame_id="base_link")
@@ -76,10 +79,10 @@ class Live:
         self._clock = self.peer.publisher("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK) if clock else None
         if answers:
             self.peer.node.create_subscription(message_class(codec.POINT_CLOUD), "/points", self._answer, qos.REPLAY)
-        self.peer.node.create_timer(1.0 / HZ, self._tick)
+        self.peer.node.create_timer(1.0 / hz, self._tick)
 
     def _tick(self) -> None:
-        stamp_ns = 10**18 + self.sent * round(1e9 / HZ)
+        stamp_ns = 10**18 + self.sent * self._period_ns
         self.sent += 1
         if self._clock is not None:
             now = Clock()

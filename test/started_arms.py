@@ -58,10 +58,10 @@ class StackHere:
         self._callable, self._reply = CallableHost.make(self._stack), StackReply()
 
     def call(self, call: StackCall) -> None:
-        began_s = time.monotonic()
+        began_s = time.process_time()  # others may use this machine
         try:
             output = self._callable(call.sensor, call.transforms, call.now_ns)
-            self._reply = StackReply(output, time.monotonic() - began_s)
+            self._reply = StackReply(output, time.process_time() - began_s)
         except UnknownTransform as error:
             self._reply = StackReply(error=str(error), kind=UnknownTransform)
 

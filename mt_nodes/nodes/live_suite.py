@@ -99,6 +99,8 @@ class _LiveSuite:
         self._taps: LiveTaps | None = None
         self._live: SpinningContext | None = None
         self._began_s, self._status_s = time.monotonic(), -STATUS_EVERY_S
+        #: Since when all topics of the live stack are known, in process time.
+        self._known_since_s = 0.0
         self._alarmed = ""
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
@@ -153,10 +155,12 @@ class _LiveSuite:
         """Wait until it is known how the inputs are published: what our instances are given has to be advertised."""
         config = self._run.request
         topics = LiveTopics(node, self._run.stack, config.use_sim_time)
-        began_s = process_time_s()
+        began_s = self._known_since_s = process_time_s()
 
         def known() -> bool:
             missing = topics.missing()
+            if missing:
+                self._known_since_s = process_time_s()
             text = f"a publisher of {', '.join(missing)} in domain {config.live_domain}" if missing else ""
             self._tell({"state": self._commands.wishes.state.value, "waiting_for": text})
             # Who publishes /clock may be found later than who publishes the rest.
@@ -169,12 +173,12 @@ class _LiveSuite:
     def _look_first(self, node: Node, given: dict[str, ReplayedTopic]) -> bool:
         """See what is there before anything of ours is, and how well the live stack does; return whether to go on."""
         self._safety.begin_watch(node, given)
-        state, began_s = self._commands.wishes.state.value, process_time_s()
+        state = self._commands.wishes.state.value
 
         def known() -> bool:
             waiting = self._safety.measured(node)
             self._tell({"state": state, "waiting_for": waiting})
-            return (not waiting and process_time_s() - began_s > DISCOVERY_S) or self._over()
+            return (not waiting and process_time_s() - self._known_since_s > DISCOVERY_S) or self._over()
 
         wait_until(known, math.inf, LOOK_EVERY_S)
         return not self._over()

@@ -38,8 +38,8 @@ from mt_nodes.runs.vehicle.sentry import RelayFate, Sentry
 
 #: Its node is called after this, its run's socket and its number in the run.
 NODE = "mt_relay"
-#: How often it looks for publishers, and tells how it goes.
-LOOK_EVERY_S = 0.5
+#: How often it looks for publishers, and tells how it goes; and looks until all raw topics have one.
+LOOK_EVERY_S, SEARCH_EVERY_S = 0.5, 0.1
 #: A sign of life, so often; a standby looks less often.
 BEAT_EVERY_S = 0.03
 #: A relay that has not sent for so many times ``frozen_s`` what its standby has heard, and for another is found so at
@@ -99,6 +99,7 @@ class Relay:
             self._offers = OfferServer(offers, self._offered)
         self._releasing = threading.Thread(target=self._release, name="release", daemon=True)
         self._releasing.start()
+        self._searching = node.create_timer(SEARCH_EVERY_S, self.look)
         self.look()
         node.create_timer(LOOK_EVERY_S, self.look)
         node.create_timer(BEAT_EVERY_S, self._beat)
@@ -132,6 +133,8 @@ class Relay:
             self._others = other_publishers(self._node, [row.topic for row in self._config.topics], self._baton)
             self._refuse_unexpected_nodes()
             self._changed = "; ".join(filter(None, map(self._look_at, range(len(self._config.topics)))))
+            if len(self._topics) == len(self._config.topics):
+                self._searching.cancel()
         except MtError as error:
             self.failure = error
         self.permission()  # what was lost for a moment is noticed, too

@@ -26,7 +26,7 @@ from mt_nodes.runs.vehicle.line import Line
 
 #: Whoever asks for what the sensor promises would hear nothing of one that does not promise it.
 _PROMISED = ("reliability", "durability", "deadline", "lifespan", "liveliness", "liveliness_lease_duration")
-#: A relay may send its first so much later than its standby hears one: it looks for publishers twice a second, imports
+#: A relay may send its first so much later than its standby hears one: it looks for publishers now and then, imports
 #: types, and is found by the publisher some tenths of a second later.
 START_S = 2.0
 #: So many stamps are told at once, that a line stays short.

@@ -41,7 +41,6 @@ def test_ratios_are_of_what_is_added_and_losses_are_counted(bench_vehicle: Any) 
 
 
 @pytest.mark.long
-@pytest.mark.alone
 def test_a_tiny_run_of_both_sensors(bench_vehicle: Any, tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     argv = [

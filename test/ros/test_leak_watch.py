@@ -211,7 +211,6 @@ def test_only_what_can_be_a_leak_is_looked_at_where_nothing_else_is_wanted(peers
 
 
 @pytest.mark.long
-@pytest.mark.alone
 @pytest.mark.parametrize("every_s", [0.5, None], ids=["twice a second", "as often as it may cost"])
 def test_how_short_an_endpoint_may_live_to_be_seen(
     every_s: float | None, ending: ExitStack, domains: Any, monkeypatch: pytest.MonkeyPatch

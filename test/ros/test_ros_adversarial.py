@@ -339,7 +339,6 @@ def test_a_stack_without_a_box_that_reaches_out_itself_ends_the_run(
 
 
 @pytest.mark.long
-@pytest.mark.alone
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("every_s", [0.5, None], ids=["twice a second", "as often as it may cost"])
 @pytest.mark.parametrize("kind", GRAPHS)

@@ -160,7 +160,6 @@ def test_other_honest_stacks_run_on_whatever_they_are_given(stack: str) -> None:
     assert all(set(ended) == {"HOLDS"} for ended in table.values()), table
 
 
-@pytest.mark.alone
 def test_an_answer_takes_long_where_time_goes_with_the_square_of_the_points() -> None:
     (name,), fault = TIMED, "density_of_every_pair"
     short = tuple(generate_drive(20, 3, replace(hdl_64e(), azimuths=150)))

@@ -34,7 +34,6 @@ def test_the_figures_belong_together(bench_drive: Any) -> None:
     assert row["goal"] == 10.0
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("name", ["objects", "lidar", "lidar and camera"])
 def test_the_world_is_fast_enough_for_the_loop(bench_drive: Any, name: str) -> None:
     """By processor time, which others on the machine lengthen less than the clock's; the script tells both."""

@@ -380,7 +380,6 @@ def test_whatever_happens_there_are_numbers_and_a_reason(
     assert np.all(world.state.actors[:, 3] >= 0.0)
 
 
-@pytest.mark.alone
 def test_a_tenth_of_a_second_with_twenty_actors_costs_little() -> None:
     world = World(replace(crowd(4), duration_s=60.0))
     world.step(ROLL, 0.5)

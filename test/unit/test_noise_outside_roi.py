@@ -367,7 +367,6 @@ def test_organised_guarantee_catches_a_point_over_a_return() -> None:
     assert "over an existing return" in str(mutation.guarantee(bundle, mutation.apply(bundle, bad), bad))
 
 
-@pytest.mark.alone
 def test_a_thousand_points_are_quick() -> None:
     count = 120_000
     rng = np.random.default_rng(0)
@@ -376,10 +375,10 @@ def test_a_thousand_points_are_quick() -> None:
         points[name] = rng.uniform(-reach, reach, count)
     bundle, mutation, spent = made_bundle(Cloud(TOPIC, 0, "velodyne", points)), NoiseOutsideRoi(), []
     for _ in range(15):
-        start = time.perf_counter()
+        start = time.process_time()
         derive(mutation, bundle)
-        spent.append(time.perf_counter() - start)
-    # 2 ms on an idle core; the bound leaves room for a busy machine.
+        spent.append(time.process_time() - start)
+    # 2 ms on an idle core; the bound leaves room for one that is shared.
     assert min(spent) < 0.010
 
 

@@ -57,7 +57,8 @@ class RelayPair:
     def events(self, wait_s: float) -> list[dict[str, Any]]:
         """Return what they have told since, after at most so long."""
         both = [one for one in (self._serving, self._standby) if one is not None]
-        select.select([one.events_from for one in both], [], [], wait_s)
+        # What has ended has an end of file to read, always: nobody would wait any more.
+        select.select([one.events_from for one in both if one.code is None], [], [], wait_s)
         events, self._last = self._last, []
         return events + [event for one in both for event in one.events()]
 
