@@ -28,6 +28,7 @@ from mt_nodes.nodes.introduction import Introduction
 from mt_nodes.nodes.leak_watch import GraphSnapshot, Suspicion, pause_s
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.node_main import quick_executor
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 from mt_nodes.nodes.spinning_context import lone_node, plain_node
 from mt_nodes.runs.vehicle.boxed_stack import NODE, BoxedStack, Passing
 from mt_nodes.runs.vehicle.leaks import LeakQuery, leaks_in_arm
@@ -120,9 +121,7 @@ class Inside:
             self._pipe.message(number, data)
 
         events = SubscriptionEventCallbacks(incompatible_qos=refused, use_default_callbacks=False)
-        return self._node.create_subscription(
-            message_class(row.type), row.topic, received, profile, raw=True, event_callbacks=events
-        )
+        return subscribe_raw(self._node, row.type, row.topic, received, profile, event_callbacks=events)
 
 
 def main(args: list[str] | None = None) -> None:

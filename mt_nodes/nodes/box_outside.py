@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from rclpy.node import Node
@@ -21,6 +22,7 @@ from mt_nodes.nodes import qos
 from mt_nodes.nodes.box_inside import profile_of
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.node_main import quick_executor
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 from mt_nodes.nodes.spinning_context import lone_node, plain_node
 from mt_nodes.runs.vehicle.box_report import boxed as in_box
 from mt_nodes.runs.vehicle.box_report import read_report
@@ -36,16 +38,14 @@ class Outside:
     def __init__(self, node: Node, boxed: BoxedStack, pipe: Pipe) -> None:
         self._outputs = [node.create_publisher(message_class(r.type), r.topic, qos.ANSWERS) for r in boxed.outputs]
         for number, row in enumerate(boxed.inputs):
-            node.create_subscription(
-                message_class(row.type), row.topic, self._passing(pipe, number), profile_of(row), raw=True
-            )
+            subscribe_raw(node, row.type, row.topic, self._passing(pipe, number), profile_of(row))
 
     def say(self, number: int, data: bytes) -> None:
         """Publish what came out."""
         self._outputs[number].publish(data)
 
     @staticmethod
-    def _passing(pipe: Pipe, number: int) -> object:
+    def _passing(pipe: Pipe, number: int) -> Callable[[bytes], None]:
         return lambda data: pipe.message(number, data)
 
 

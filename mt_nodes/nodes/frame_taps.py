@@ -23,7 +23,8 @@ from mt_nodes.data.messages import Wire
 from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.message_classes import available, message_class
+from mt_nodes.nodes.message_classes import available
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 
 #: How often it is looked for odometry, s: a node that tells of it may come late.
 LOOK_EVERY_S = 0.5
@@ -50,7 +51,7 @@ class FrameTaps:
         self._node, self._frames = node, TransformBuffer(fixed)
         self._odometry: set[str] = set()
         for topic, (static, profile) in TRANSFORM_TOPICS.items() if available(codec.TF) else ():
-            node.create_subscription(message_class(codec.TF), topic, self.take_frames(static), profile, raw=True)
+            subscribe_raw(node, codec.TF, topic, self.take_frames(static), profile)
         if motion:
             node.create_timer(LOOK_EVERY_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
@@ -81,6 +82,6 @@ class FrameTaps:
             self.track.take(Wire(topic, ODOMETRY_TYPE, 0, data, came_s=time.monotonic()))
 
         try:
-            self._node.create_subscription(message_class(ODOMETRY_TYPE), topic, take, qos.LIVE_BURSTS, raw=True)
+            subscribe_raw(self._node, ODOMETRY_TYPE, topic, take, qos.LIVE_BURSTS)
         except rclpy_implementation.RCLError as error:  # a security policy does not name it; there are other sources
             self._node.get_logger().warning(f"{topic} tells of no ego motion: it cannot be subscribed to: {error}")

@@ -25,8 +25,9 @@ from rclpy.qos import DurabilityPolicy, QoSCompatibility, QoSProfile, qos_check_
 from mt_nodes.base.environment import user_domain
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.clock_echo import ClockPings
-from mt_nodes.nodes.message_classes import available, message_class
+from mt_nodes.nodes.message_classes import available
 from mt_nodes.nodes.query_process import json_output
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 
 EVERY_S = 0.1
@@ -118,7 +119,7 @@ def _tap(node: Node, topic: str, received: dict[str, Heard]) -> bool:
         return False
 
     heard = received[topic] = Heard(topic, rows[0].topic_type)
-    node.create_subscription(message_class(heard.type), topic, heard.take, qos.SENSOR_TAP, raw=True)
+    subscribe_raw(node, heard.type, topic, heard.take, qos.SENSOR_TAP)
     return True
 
 

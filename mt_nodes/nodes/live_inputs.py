@@ -23,7 +23,7 @@ from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wi
 from mt_nodes.data.radar import Radar, is_radar, radar_of
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 from mt_nodes.stacks.topic_sync import Joiner
 
 #: Behind the four bytes of the encapsulation: seconds and nanoseconds, then the length of the frame's name.
@@ -158,9 +158,7 @@ class LiveInputs:
             came_s = time.monotonic()
             self._received(Wire(each.topic, type_name, codec.header_stamp_ns(data) or 0, data, came_s=came_s))
 
-        each.tap = self._node.create_subscription(
-            message_class(type_name), each.topic, received, self._profile, raw=True
-        )
+        each.tap = subscribe_raw(self._node, type_name, each.topic, received, self._profile)
 
     def _received(self, wire: Wire) -> None:
         if self._joiner is None:

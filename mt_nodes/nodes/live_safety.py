@@ -27,6 +27,7 @@ from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
 from mt_nodes.nodes.leak_watch import WORTH_S, GraphSnapshot, LeakWatch
 from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
@@ -56,7 +57,7 @@ class LiveWatch:
         role = stack.answers[0]
         row = stack.outputs[role]
         self._adapter = adapter_of(role, row)
-        node.create_subscription(message_class(input_type), input_topic, self._input, qos.LIVE_TAP, raw=True)
+        subscribe_raw(node, input_type, input_topic, self._input, qos.LIVE_TAP)
         node.create_subscription(message_class(row.type), row.topic, self._answered, qos.LIVE_BURSTS)
 
     def health(self) -> Health:

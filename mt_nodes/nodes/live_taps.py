@@ -24,7 +24,7 @@ from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
 from mt_nodes.nodes.frame_taps import FrameTaps
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
-from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 from mt_nodes.stacks.stack import Stack
 
 LOOK_EVERY_S = 0.1
@@ -97,7 +97,7 @@ class LiveTaps:
         self.failure = ""
         for row in beside.values():
             profile = qos.LATCHED if row.latched else qos.LIVE_BURSTS
-            node.create_subscription(message_class(row.type), row.topic, self._passing(row), profile, raw=True)
+            subscribe_raw(node, row.type, row.topic, self._passing(row), profile)
         within_ns = round(stack.sync_s * 1e9)
         self._inputs = LiveInputs(node, stack.sensor_topics, within_ns, self._received, qos.SENSOR_TAP)
         self._looking = node.create_timer(LOOK_EVERY_S, self._look)

@@ -24,6 +24,7 @@ from mt_nodes.engine.judging import Answer
 from mt_nodes.engine.pairing import Inbox, Ticket
 from mt_nodes.nodes import message_classes, qos
 from mt_nodes.nodes.adapter_choice import adapter_of
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 from mt_nodes.stacks.command_merger import CommandMerger
 from mt_nodes.stacks.message_adapter import Adapter, OutputPart
 
@@ -126,9 +127,7 @@ class OutputListener:
             self._take(tap, data)
 
         events = SubscriptionEventCallbacks(incompatible_qos=refused, use_default_callbacks=False)
-        tap.subscription = self._node.create_subscription(
-            message_classes.message_class(tap.row.type), tap.topic, received, profile, raw=True, event_callbacks=events
-        )
+        tap.subscription = subscribe_raw(self._node, tap.row.type, tap.topic, received, profile, event_callbacks=events)
 
     def _take(self, tap: _Tap, data: bytes) -> None:
         adapter, row, stamp = tap.adapter, tap.row, None

@@ -18,6 +18,7 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.cdr import codec
 from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 from mt_nodes.runs.vehicle.backlog import Backlog
 from mt_nodes.runs.vehicle.baton import Baton
 from mt_nodes.runs.vehicle.budget import Durations
@@ -65,8 +66,7 @@ class RelayTopic:
         self._number, self._baton, self._offered = number, baton, offered
         promised = {name: getattr(offered.qos_profile, name) for name in _PROMISED}
         same = QoSProfile(depth=config.depth, **promised)
-        self._class = message_class(offered.topic_type)
-        self.publisher: Publisher = node.create_publisher(self._class, self.between.topic, same)
+        self.publisher: Publisher = node.create_publisher(message_class(offered.topic_type), self.between.topic, same)
         self.line = Line(config.hold_s, self._send, is_permitted)
         self._subscription_qos = QoSProfile(depth=config.depth, **{name: promised[name] for name in _PROMISED[:2]})
         self._backlog = Backlog()
@@ -82,9 +82,8 @@ class RelayTopic:
 
     def listen(self, node: Node, received: Any) -> None:
         """Take originals in; not before everything else is there."""
-        node.create_subscription(
-            self._class, self.between.raw, partial(received, self), self._subscription_qos, raw=True
-        )
+        taking, profile = partial(received, self), self._subscription_qos
+        subscribe_raw(node, self._offered.topic_type, self.between.raw, taking, profile, with_info=True)
 
     def take(self, when_ns: int, data: bytes, now_s: float, replaceable: bool) -> None:
         """Send an original, or hold it: for a while where something may take its place, else for another relay."""

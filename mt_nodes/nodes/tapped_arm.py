@@ -16,8 +16,9 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.nodes import failed_calls, qos
 from mt_nodes.nodes.introduction import Introduction
 from mt_nodes.nodes.isolation import HARMLESS, NOT_KNOWN_YET, OWN_NODES
-from mt_nodes.nodes.message_classes import available, message_class
+from mt_nodes.nodes.message_classes import available
 from mt_nodes.nodes.message_contents import stamp_reader
+from mt_nodes.nodes.raw_subscription import subscribe_raw
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.runs.blame.stack_graph import StackGraph
 from mt_nodes.runs.blame.tape import Tape
@@ -92,9 +93,7 @@ class TappedArm(RosArm):
         infos = self.monitor.get_publishers_info_by_topic(topic)
         best_effort = any(info.qos_profile.reliability == ReliabilityPolicy.BEST_EFFORT for info in infos)
         profile: QoSProfile = qos.ANSWERS_BEST_EFFORT if best_effort else qos.ANSWERS
-        return self.monitor.create_subscription(
-            message_class(type_name), topic, self._received(topic), profile, raw=True
-        )
+        return subscribe_raw(self.monitor, type_name, topic, self._received(topic), profile)
 
     def _received(self, topic: str) -> Callable[[bytes], None]:
         return lambda data: self.tape.put(topic, data)
