@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import inspect
 import pkgutil
@@ -16,9 +15,13 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base.entry_points import entry_points_of
 from mt_nodes.base.errors import MtError, NotApplicable, PluginError, UsageError, suggest
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "mt_nodes.plugins"
 
@@ -209,8 +212,8 @@ def _walk(package: str) -> Iterator[ModuleType]:
 
 
 @lru_cache
-def _points() -> importlib.metadata.EntryPoints:
-    return importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+def _points() -> tuple[EntryPoint, ...]:
+    return entry_points_of(ENTRY_POINT_GROUP)
 
 
 def _entry_points() -> Iterator[ModuleType]:

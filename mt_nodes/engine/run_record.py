@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib.metadata
 import json
 import os
 import platform
@@ -175,11 +174,13 @@ def note_resumed(out: Path, relations: Sequence[Judge], stack: Stack) -> None:
 
 def versions() -> dict[str, str]:
     """Return the versions of everything that a result may depend on."""
+    from importlib.metadata import PackageNotFoundError, version  # takes long, and only who makes a record asks
+
     found = {"mt_nodes": __version__, "python": platform.python_version()}
     for name in VERSIONS_OF:
         try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
+            found[name] = version(name)
+        except PackageNotFoundError:
             continue
     return found
 
