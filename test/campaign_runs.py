@@ -25,7 +25,7 @@ RELATIONS = ("noise_outside_roi_10", "noise_outside_roi_1000")
 
 def drives(place: Path, count: int, bundles: int = 3) -> list[Path]:
     """Write short drives, each another one."""
-    return [sparse_drive(place / f"drive_{number}", bundles, seed=number) for number in range(count)]
+    return [sparse_drive(place / f"drive_{number}", bundles, number, columns=450) for number in range(count)]
 
 
 def campaign_file(place: Path, bags: Sequence[Path], **more: Any) -> Path:

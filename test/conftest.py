@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,22 @@ def _own_process_state() -> Iterator[None]:
     for name in os.environ.keys() - environment.keys() - {"PYTEST_CURRENT_TEST"}:
         del os.environ[name]
     os.environ.update({name: value for name, value in environment.items() if name != "PYTEST_CURRENT_TEST"})
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _qos_parsed_once() -> Iterator[None]:
+    """Bags say the same few QoS again and again: parsing them takes two thirds of opening a small bag."""
+    from rosbags.rosbag2 import metadata, reader, storage_mcap
+
+    parsed_text = cache(metadata.parse_qos)
+
+    def parse_qos(said: Any) -> Any:
+        return list(parsed_text(said)) if isinstance(said, str) else metadata.parse_qos(said)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (reader, storage_mcap):
+            patch.setattr(module, "parse_qos", parse_qos)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -220,16 +220,18 @@ def _parser(words: Sequence[str]) -> tuple[CommandParser, CommandParser | None]:
         dest="command", required=True, metavar="COMMAND", prog="mt", help=argparse.SUPPRESS
     )
     typed, command = next((word for word in words if word in COMMANDS), None), None
+    # Only the command that runs has a parser with its arguments: the others cost no time, but are known.
+    unused = CommandParser(add_help=False)
     for name, summary in COMMANDS.items():
-        sub = subparsers.add_parser(name, description=summary[0].upper() + summary[1:] + ".")
-        if name == typed:
-            command = sub
-            # Only the command that runs declares its arguments: the others cost no time.
-            add_common(sub)
-            if name in VERBS:
-                add_verbs(sub, VERBS[name], "NAME" if name == "experiment" else "VERB")
-            else:
-                importlib.import_module(f"mt_nodes.cli.{name}_command").add_arguments(sub)
+        if name != typed:
+            subparsers.choices[name] = unused
+            continue
+        command = subparsers.add_parser(name, description=summary[0].upper() + summary[1:] + ".")
+        add_common(command)
+        if name in VERBS:
+            add_verbs(command, VERBS[name], "NAME" if name == "experiment" else "VERB")
+        else:
+            importlib.import_module(f"mt_nodes.cli.{name}_command").add_arguments(command)
     return parser, command
 
 

@@ -156,7 +156,7 @@ def written(path: Path, **changes: Any) -> str:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("baseline")
-    bag = sparse_drive(made / "drive", 3)
+    bag = sparse_drive(made / "drive", 3, columns=450)
     return in_process(bag, made / "run", written(made / "less.yaml"), **ASKED).out
 
 

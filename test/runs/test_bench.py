@@ -295,7 +295,7 @@ def test_a_tiny_run_of_every_part_but_those(tmp_path: Path, monkeypatch: pytest.
     import bench
 
     parts = [word for part in bench.PARTS if part not in ALONE for word in ("--only", part)]
-    drive = sparse_drive(tmp_path / "drive", 2, seed=5)
+    drive = sparse_drive(tmp_path / "drive", 2, seed=5, columns=450)
     words = ("--bag", str(drive), "--bundles", "1", "--rounds", "1", "--stack", "reference_detector")
     found, said = measured(tmp_path, *parts, *words, "--size", "160x120", "--docs", str(tmp_path), "--drives", "200")
     assert found["mutations"]["by_name"]["noise_outside_roi"]["p50_ms"] > 0

@@ -231,7 +231,7 @@ def test_names_of_before_go_on_working(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_bag_is_mutated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sparse_drive(tmp_path / "drive", 2)
+    sparse_drive(tmp_path / "drive", 2, columns=450)
     words = ["mutate", str(tmp_path / "drive"), "--mutation", "noise_outside_roi", "--set", "points=10"]
     assert main([*words, "--out", str(tmp_path / "noisy")]) == 0
     assert "2 of 2 bundles mutated" in capsys.readouterr().out
@@ -243,7 +243,7 @@ def test_a_bag_is_mutated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_bag_is_mutated_by_a_manipulation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sparse_drive(tmp_path / "drive", 1)
+    sparse_drive(tmp_path / "drive", 1, columns=450)
     words = ["mutate", str(tmp_path / "drive"), "--mutation"]
     assert main([*words, "stop_sign", "--out", str(tmp_path / "by_name")]) == 0
     assert main([*words, "sign_added", "--set", "kind=stop", "--out", str(tmp_path / "by_kind")]) == 0

@@ -31,7 +31,7 @@ FAULTY: dict[str, Any] = {"stack": "reference_detector", "faults": ("grid_index_
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sparse_drive(tmp_path_factory.mktemp("drive") / "street", FRAMES)
+    return sparse_drive(tmp_path_factory.mktemp("drive") / "street", FRAMES, columns=450)
 
 
 @pytest.fixture(scope="module")

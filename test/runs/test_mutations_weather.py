@@ -47,16 +47,20 @@ HEAVY: dict[str, Weather] = {
 }
 
 
-def derive(weather: Weather, bundle: Bundle, seed: int = 0) -> tuple[Followup, Draw]:
+def drawn(weather: Weather, bundle: Bundle, seed: int = 0) -> tuple[Weather, Draw]:
     """Of the sensor of the formulas here: 90 % is seen at 120 m."""
     weather = replace(weather, sensor="generic") if weather.sensor == "auto" else weather
     state = weather.begin(generator(seed, "weather", 0, None, 0), bundle)
-    draw = weather.draw(generator(seed, "weather", 0, bundle.index, 0), bundle, state)
+    return weather, weather.draw(generator(seed, "weather", 0, bundle.index, 0), bundle, state)
+
+
+def derive(weather: Weather, bundle: Bundle, seed: int = 0) -> tuple[Followup, Draw]:
+    weather, draw = drawn(weather, bundle, seed)
     return weather.apply(bundle, draw), draw
 
 
 def fate_of(weather: Weather, bundle: Bundle, seed: int = 0) -> Fate:
-    draw = derive(weather, bundle, seed)[1]
+    draw = drawn(weather, bundle, seed)[1]
     return weather.fate(bundle.cloud(), {name.removeprefix(f"{TOPIC}|"): value for name, value in draw.items()})
 
 

@@ -13,6 +13,7 @@ import sys
 import tarfile
 import xml.etree.ElementTree as ET
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -171,11 +172,20 @@ def test_the_manifest_is_an_ament_python_package(manifest: ET.Element) -> None:
     assert len(keys) == len(set(keys))
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield all of them, also within others; looking into their expressions as ``ast.walk`` does takes four times."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        inside = getattr(tree, block, ())
+        for one in inside if isinstance(inside, list) else ():
+            yield one
+            yield from statements(one)
+
+
 def test_whatever_the_code_imports_is_declared_twice(distribution: Any, manifest: ET.Element) -> None:
     keys = {e.text for e in manifest.iter("exec_depend")}
     required = {canonicalize_name(r.name) for r in requirements(distribution)}
     for path in (ROOT / "mt_nodes").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in statements(ast.parse(path.read_text())):
             modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 modules = [node.module or ""]

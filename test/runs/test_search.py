@@ -310,7 +310,13 @@ def test_requests_come_back_from_their_record() -> None:
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sparse_drive(tmp_path_factory.mktemp("bag") / "drive", 3)
+    return sparse_drive(tmp_path_factory.mktemp("bag") / "drive", 3, columns=450)
+
+
+@pytest.fixture(scope="module")
+def whole_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A drive whose clouds nearly fill the buffer of ``point_buffer_cap``."""
+    return sparse_drive(tmp_path_factory.mktemp("whole_bag") / "drive", 3, columns=1800)
 
 
 @pytest.fixture(autouse=True)
@@ -331,9 +337,9 @@ def searched(request: SearchRequest, out: Path, show: Callable[[Trial], None] = 
 
 
 @pytest.mark.usefixtures("with_pages")
-def test_a_planted_fault_is_found_with_the_least_change_that_shows_it(bag: Path, tmp_path: Path) -> None:
+def test_a_planted_fault_is_found_with_the_least_change_that_shows_it(whole_bag: Path, tmp_path: Path) -> None:
     """A buffer for so many points: the least noise that overflows it, beside the frame that is the largest."""
-    summary = searched(asked(bag, faults=("point_buffer_cap",), trials=25), tmp_path / "out")
+    summary = searched(asked(whole_bag, faults=("point_buffer_cap",), trials=25), tmp_path / "out")
     found = summary["found"]
     assert summary["exit_code"] == 1 and summary["method"] == "bisection" and summary["trials"] <= 25
     points = found["values"]["noise_outside_roi.points"]
@@ -417,18 +423,18 @@ class Stopped(KeyboardInterrupt):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(bag: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def undisturbed(whole_bag: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A search that nobody interrupts: its directory and its summary."""
     out = tmp_path_factory.mktemp("undisturbed") / "whole"
     with no_pages():
-        return out, searched(asked(bag, faults=("point_buffer_cap",), limit=1), out)
+        return out, searched(asked(whole_bag, faults=("point_buffer_cap",), limit=1), out)
 
 
 @pytest.mark.parametrize("after", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_a_search_that_is_interrupted_goes_on_where_it_was(
-    bag: Path, tmp_path: Path, undisturbed: tuple[Path, dict[str, Any]], after: int
+    whole_bag: Path, tmp_path: Path, undisturbed: tuple[Path, dict[str, Any]], after: int
 ) -> None:
-    request, (at, whole) = asked(bag, faults=("point_buffer_cap",), limit=1), undisturbed
+    request, (at, whole) = asked(whole_bag, faults=("point_buffer_cap",), limit=1), undisturbed
 
     def stop(trial: Trial) -> None:
         if trial.number + 1 == after:
@@ -475,8 +481,8 @@ def test_another_search_is_not_gone_on_with(bag: Path, tmp_path: Path) -> None:
     assert main(["replay", "--resume", str(tmp_path / "out")]) == 2
 
 
-def test_on_the_command_line(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["search", str(bag), "--relation", NOISE, "--transport", "inprocess", "--limit", "1", "--out"]
+def test_on_the_command_line(whole_bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["search", str(whole_bag), "--relation", NOISE, "--transport", "inprocess", "--limit", "1", "--out"]
     fault = ["--fault", "point_buffer_cap"]
     assert main([*words, str(tmp_path / "out"), *fault]) == 1
     printed = capsys.readouterr().out
@@ -490,9 +496,9 @@ def test_on_the_command_line(bag: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["exit_code"] == 0
     assert main(["search", "--resume", str(tmp_path / "out"), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["found"]
-    assert main(["search", str(bag)]) == 2 and "--relation" in capsys.readouterr().err
+    assert main(["search", str(whole_bag)]) == 2 and "--relation" in capsys.readouterr().err
     assert main(["search"]) == 2 and "mt search BAG" in capsys.readouterr().err
-    assert main(["search", str(bag), "--relation", "qqq"]) == 2
+    assert main(["search", str(whole_bag), "--relation", "qqq"]) == 2
     said = capsys.readouterr().err
     assert "no relation 'qqq'; `mt list relations` shows" in said and len(said) < 200
     assert main(["search", "--resume", str(tmp_path / "out"), "--seed", "3"]) == 2

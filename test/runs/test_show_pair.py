@@ -26,7 +26,7 @@ LOST = "0/1/noise_outside_roi_1000/0"
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("show_pair")
-    sparse_drive(place / "street", 2)
+    sparse_drive(place / "street", 2, columns=450)
     (place / "blinded_by_noise.py").write_text(MODEL)
     stack = {"callable": "blinded_by_noise:detect", "points_frame": "base_link"}
     (place / "stack.yaml").write_text(json.dumps(stack))

@@ -21,7 +21,7 @@ FAULTY = ("--transport", "inprocess", "--fault", "grid_index_wrap", "--limit", "
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a drive, and a run that fails on it and leaves relations out."""
     place = tmp_path_factory.mktemp("show_results")
-    sparse_drive(place / "drive", 6)
+    sparse_drive(place / "drive", 6, columns=450)
     (place / "suite.yaml").write_text("relations: [paper, '*_keeps_current']")
     words = ["replay", str(place / "drive"), *FAULTY, "--relations", "paper,noise_*", "--out", str(place / "run")]
     with no_pages():

@@ -23,7 +23,7 @@ WORDS = "noise_*,fog_*,object_*,cloud_*,camera"
 
 @pytest.fixture(scope="module")
 def drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sparse_drive(tmp_path_factory.mktemp("suggest") / "drive", 3)
+    return sparse_drive(tmp_path_factory.mktemp("suggest") / "drive", 3, columns=450)
 
 
 def never(place: Path) -> Path:

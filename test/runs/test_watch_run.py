@@ -17,7 +17,7 @@ from mt_nodes.runs.watch.watch_run import WatchRecord, WatchRun, watch_callable
 @pytest.fixture(scope="module")
 def run_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("watch")
-    bag = sparse_drive(place / "bag", 8)
+    bag = sparse_drive(place / "bag", 8, columns=450)
     request = WatchRequest("reference_driver", "inprocess", (str(bag),), watch=watch_settings({"min_frames": 4}, ""))
     run = WatchRun.create(request, str(place / "out"))
     assert WatchRun.load(run.out).request == run.request
