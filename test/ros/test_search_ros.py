@@ -22,7 +22,7 @@ NOISE = "noise_outside_roi_1000"
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sparse_drive(tmp_path_factory.mktemp("bag") / "drive", 1)
+    return sparse_drive(tmp_path_factory.mktemp("bag") / "drive", 1, columns=1800)  # full buffers
 
 
 def begun(*words: str, cwd: Path) -> subprocess.Popen[str]:
