@@ -29,7 +29,7 @@ def described(place: Path, kind: str, text: str = TEXT) -> Path:
 
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads about every package fails; no finder but Python's, as in a process of ours (setuptools adds one)."""
+    """Whoever reads about every package fails; no finder but Python's, as in our processes: setuptools adds one."""
     ours = [one for one in sys.meta_path if one is PathFinder or not hasattr(one, "find_distributions")]
     monkeypatch.setattr(sys, "meta_path", ours)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: pytest.fail("packages were read about"))
