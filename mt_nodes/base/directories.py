@@ -19,8 +19,16 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 DEFAULT_ROOT = Path("mt_results")
 #: Names of directories that are written aside begin with this; who is killed meanwhile leaves them.
 ASIDE = ".mt_"
-#: A directory that holds one of these files has the results of a run, a campaign or a search.
-_HELD = ("result.jsonl", "campaign.sqlite", "search.jsonl", "bisect.jsonl")
+#: A directory that holds one of these files has results already, of this kind.
+_HELD = {
+    "result.jsonl": "a run",
+    "campaign.sqlite": "a campaign",
+    "search.jsonl": "a search",
+    "bisect.jsonl": "a bisection",
+    "watch.jsonl": "a watch-only run",
+    "shrink.json": "a reduction",
+    "proposals.json": "an AutoMT experiment",
+}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DISK = (*_FULL, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG)
 
@@ -36,8 +44,8 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
         raise UsageError(f"--out {path}: got a file, expected a directory; choose another one")
     try:
         if existing := next((name for name in _HELD if (path / name).exists()), None):
-            kind = existing.split(".")[0].replace("result", "run")
-            raise UsageError(f"--out {path}: holds the results of a {kind} already; choose another directory")
+            held = _HELD[existing]
+            raise UsageError(f"--out {path}: holds the results of {held} already; choose another directory")
         path.mkdir(parents=True, exist_ok=True)
         (path / "evidence").mkdir(exist_ok=True)
         if not out:

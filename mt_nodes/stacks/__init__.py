@@ -2,5 +2,5 @@
 """Stacks under test: their files, the processes that host callables, and the reference stacks.
 
 It imports :mod:`mt_nodes.base`, :mod:`mt_nodes.data` and :mod:`mt_nodes.world`.
-A key of stack files goes here, a planted fault into ``reference/faults``.
+A key of stack files goes here, a planted fault into ``reference/faults``. Adapters are in ``nodes/adapters``.
 """

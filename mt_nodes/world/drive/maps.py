@@ -15,7 +15,8 @@ bridge          600 m east, one way, fast: ``lane_1``, ``lane_2`` to its left, o
                 driven on; crossings at 150 and 300 m
 ==============  ======================================================================================================
 
-A name that ends in ``_mirrored`` is that of a map mirrored at the x axis, so that traffic keeps to the left.
+A new map is an entry of ``MAPS`` and a row above. A name that ends in ``_mirrored`` is that of a map mirrored at the x
+axis, so that traffic keeps to the left.
 """
 
 from __future__ import annotations
