@@ -174,7 +174,7 @@ def bundle_of(line: Mapping[str, Any]) -> int:
 def test_a_run_that_takes_more_processor_time_than_it_may_tests_nothing_and_is_not_green(
     carry_out: Callable[..., Any], ending: ExitStack, domains: Any
 ) -> None:
-    """The first test begins before anything was taken; what is taken is known later, and late on a loaded machine."""
+    """The first test begins before anything was taken; what it took is known a little later."""
     Live(ending, domains[1])
     told: list[Mapping[str, Any]] = []
 

@@ -82,7 +82,7 @@ def test_a_standby_takes_over_without_loss_within_a_frame_and_changes_nothing(
         bench.next(lambda replaced: not replaced, 5)
         gap_s, machine_s, offered = bench.longest_gap_s(before - 1), waited_s(second) - machine_s, offers(inline)
         print(f"{number.name}: {gap_s:.3f} s from one cloud to the next, {machine_s:.3f} s of waiting for a processor")
-        assert gap_s < limit_s + 2 * EVERY_S + 0.1 + machine_s
+        assert gap_s < limit_s + 2 * EVERY_S + 0.1
         # The mutator offers again, to whoever took over; the switch is still held, and was not let go since.
         assert wait_until(lambda count=offered: offers(inline) > count + 5, LONG_S)
         on_the_way = round(2 * EVERY_S / bench.every_s)

@@ -373,13 +373,13 @@ def test_a_thousand_points_are_quick() -> None:
     points = np.zeros(count, dtype=packed(x="<f4", y="<f4", z="<f4", intensity="<f4"))
     for name, reach in zip("xyz", (80, 80, 3), strict=True):
         points[name] = rng.uniform(-reach, reach, count)
-    bundle, mutation, spent = made_bundle(Cloud(TOPIC, 0, "velodyne", points)), NoiseOutsideRoi(), []
+    bundle, mutation = made_bundle(Cloud(TOPIC, 0, "velodyne", points)), NoiseOutsideRoi()
+    began_s = time.process_time()
     for _ in range(15):
-        start = time.process_time()
         derive(mutation, bundle)
-        spent.append(time.process_time() - start)
-    # 2 ms on an idle core; the bound leaves room for one that is shared.
-    assert min(spent) < 0.010
+    # 2 ms on an idle core; the bound leaves room for one that is shared. All together: on some machines the clock of a
+    # process moves in steps of milliseconds.
+    assert (time.process_time() - began_s) / 15 < 0.010
 
 
 @pytest.mark.skipif(not DRIVE.is_dir(), reason=f"no recorded drive at {DRIVE}")

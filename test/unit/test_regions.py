@@ -141,12 +141,11 @@ def test_region_of_a_topic_follows_the_bundle() -> None:
 def test_a_box_is_fast() -> None:
     region, xyz = load_region("front_40m"), np.random.default_rng(0).uniform(-60, 60, (120_000, 3)).astype(np.float32)
     region.contains(xyz)
-    spent = []
+    began_s = time.process_time()
     for _ in range(20):
-        start = time.process_time()
         region.contains(xyz)
-        spent.append(time.process_time() - start)
-    assert min(spent) < 0.003
+    # All together: on some machines the clock of a process moves in steps of milliseconds.
+    assert (time.process_time() - began_s) / 20 < 0.003
 
 
 @given(st.sampled_from([ARROW, [[0, 0], [10, 0], [10, 4], [0, 4]]]), st.floats(0.0, 20.0), st.integers(0, 2**32 - 1))
